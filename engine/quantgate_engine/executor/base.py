@@ -1,0 +1,44 @@
+"""What the step loop hands to an executor, and what it gets back. Plain Python: no torch here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from quantgate_engine.sampling_params import SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledSequence:
+    """One request's share of a step: `token_ids` are the tokens to compute now, at `start_position` and after.
+
+    `block_table` covers start_position + len(token_ids) slots. `sample` is true where this chunk ends at the last known
+    token, so that the next one is to be drawn with `params`.
+    """
+
+    request_id: str
+    token_ids: tuple[int, ...]
+    start_position: int
+    block_table: tuple[int, ...]
+    sample: bool
+    params: SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class SampledToken:
+    """A drawn token; `logprob` and `top_logprobs` are set where the request asked for log-probabilities."""
+
+    token_id: int
+    logprob: float | None = None
+    top_logprobs: tuple[tuple[int, float], ...] = ()
+
+
+class Executor(Protocol):
+    """Computes steps. `execute` returns one entry per sequence, None where nothing was to be sampled."""
+
+    num_blocks: int
+    block_size: int
+    max_context_tokens: int
+    eos_token_ids: tuple[int, ...]
+
+    def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]: ...

@@ -1,0 +1,111 @@
+"""`run.json`: what was run, on what, with what, so that a reader can trust and repeat it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MANIFEST_SCHEMA: Literal["quantgate.run/1"] = "quantgate.run/1"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class ArmManifest(_Strict):
+    """One arm as it was loaded (see `quantgate.targets.base.ArmDescription`)."""
+
+    arm_id: str
+    role: Literal["baseline", "candidate", "aa"]
+    target: str
+    model: str
+    scheme: str
+    kv_dtype: str
+    compute_dtype: str
+    head_dtype: str
+    weight_bytes: int
+    linear_weight_bytes: int
+    load_seconds: float
+    peak_memory_bytes: int | None = None
+    kernel_set: str
+    kernel_paths: dict[str, str]
+    notes: list[str] = []
+
+
+class ModelManifest(_Strict):
+    name: str
+    weights_sha256: str
+    tokenizer_sha256: str
+    provenance: dict[str, Any] = {}
+    """Where the weights came from; `previous_quantization` tells that they were quantized before."""
+
+
+class WorkloadManifest(_Strict):
+    source: str
+    source_sha256: str
+    plan_sha256: str
+    requests: int
+    prompt_tokens: int
+    output_tokens: int
+    span_seconds: float
+    blocks: int
+    seed: int
+    output_lengths: Literal["forced", "natural"]
+    history: Literal["recorded", "live"]
+    transforms: list[dict[str, Any]]
+
+
+class FidelityWindow(_Strict):
+    window_seconds: int
+    intended: list[int]
+    delivered: list[int]
+    max_difference: int
+
+
+class FidelityCertificate(_Strict):
+    """Delivered against intended load of one arm; lags are milliseconds from the absolute schedule."""
+
+    arm_id: str
+    requests_intended: int
+    requests_delivered: int
+    lag_ms_p50: float
+    lag_ms_p95: float
+    lag_ms_p99: float
+    lag_ms_max: float
+    windows: list[FidelityWindow]
+    driver_cpu_share: float | None
+    valid: bool
+    reasons: list[str]
+
+
+class Environment(_Strict):
+    python: str
+    platform: str
+    cpu: str
+    cores: int
+    threads: int
+    memory_bytes: int
+    isa: list[str]
+    device: str
+    versions: dict[str, str]
+
+
+class RunManifest(_Strict):
+    schema_: Literal["quantgate.run/1"] = Field(MANIFEST_SCHEMA, alias="schema")
+    run_id: str
+    state: Literal["running", "complete", "interrupted", "failed"]
+    phase: str
+    """The last phase that was reached: load, replay, quality, judge, report, done."""
+    created_utc: str
+    finished_utc: str | None = None
+    command: list[str]
+    suite: dict[str, Any] | None = None
+    policy: dict[str, Any] | None = None
+    seed: int
+    model: ModelManifest
+    arms: list[ArmManifest]
+    workload: WorkloadManifest | None = None
+    fidelity: list[FidelityCertificate] = []
+    environment: Environment
+    failure: str | None = None

@@ -1,0 +1,105 @@
+"""The Parquet tables of a run: column, type, unit and clock origin, in one place.
+
+Every time column is int64 nanoseconds from the start of the run. `driver` columns are stamped by the replay driver,
+`engine` columns by the target's engine; both clocks share one origin for in-process targets, and engine columns are
+null for targets that do not report them.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+
+def _column(name: str, kind: pa.DataType, unit: str, clock: str = "", nullable: bool = True) -> pa.Field[pa.DataType]:
+    metadata = {"unit": unit} | ({"clock": clock} if clock else {})
+    return pa.field(name, kind, nullable=nullable, metadata=metadata)
+
+
+def _schema(columns: list[pa.Field[pa.DataType]]) -> pa.Schema:
+    return pa.schema(columns, metadata={"quantgate_schema_version": str(SCHEMA_VERSION)})
+
+
+REQUESTS = _schema(
+    [
+        _column("arm_id", pa.string(), "name", nullable=False),
+        _column("pass_index", pa.int32(), "count", nullable=False),
+        _column("block_index", pa.int32(), "count", nullable=False),
+        _column("request_id", pa.string(), "name", nullable=False),
+        _column("slo_class", pa.string(), "name", nullable=False),
+        _column("session_id", pa.string(), "name"),
+        _column("turn", pa.int32(), "count", nullable=False),
+        _column("tags", pa.list_(pa.string()), "name", nullable=False),
+        _column("prompt_tokens", pa.int32(), "tokens", nullable=False),
+        _column("requested_output_tokens", pa.int32(), "tokens", nullable=False),
+        _column("output_tokens", pa.int32(), "tokens", nullable=False),
+        _column("status", pa.string(), "finished|aborted|rejected|failed", nullable=False),
+        _column("finish_reason", pa.string(), "stop|length"),
+        _column("abort_cause", pa.string(), "name"),
+        _column("error", pa.string(), "text"),
+        _column("scheduled_ns", pa.int64(), "ns", "driver", nullable=False),
+        _column("sent_ns", pa.int64(), "ns", "driver", nullable=False),
+        _column("first_token_ns", pa.int64(), "ns", "driver"),
+        _column("last_token_ns", pa.int64(), "ns", "driver"),
+        _column("ended_ns", pa.int64(), "ns", "driver", nullable=False),
+        _column("token_times_ns", pa.list_(pa.int64()), "ns", "driver", nullable=False),
+        _column("arrived_ns", pa.int64(), "ns", "engine"),
+        _column("admitted_ns", pa.int64(), "ns", "engine"),
+        _column("engine_first_token_ns", pa.int64(), "ns", "engine"),
+        _column("engine_finished_ns", pa.int64(), "ns", "engine"),
+        _column("preemptions", pa.int32(), "count", nullable=False),
+        _column("recomputed_tokens", pa.int32(), "tokens", nullable=False),
+        _column("cached_prompt_tokens", pa.int32(), "tokens", nullable=False),
+        _column("kv_peak_blocks", pa.int32(), "blocks", nullable=False),
+        _column("kv_block_seconds", pa.float64(), "block seconds", nullable=False),
+        _column("output_token_ids", pa.list_(pa.int32()), "token ids", nullable=False),
+        _column("prompt_text", pa.string(), "text"),
+        _column("output_text", pa.string(), "text"),
+    ]
+)
+
+STEPS = _schema(
+    [
+        _column("arm_id", pa.string(), "name", nullable=False),
+        _column("pass_index", pa.int32(), "count", nullable=False),
+        _column("block_index", pa.int32(), "count", nullable=False),
+        _column("step_index", pa.int64(), "count", nullable=False),
+        _column("started_ns", pa.int64(), "ns", "engine", nullable=False),
+        _column("duration_ns", pa.int64(), "ns", "engine", nullable=False),
+        _column("batch_size_prefill", pa.int32(), "requests", nullable=False),
+        _column("batch_size_decode", pa.int32(), "requests", nullable=False),
+        _column("prefill_tokens", pa.int32(), "tokens", nullable=False),
+        _column("decode_tokens", pa.int32(), "tokens", nullable=False),
+        _column("context_tokens", pa.int64(), "tokens", nullable=False),
+        _column("active_requests", pa.int32(), "requests", nullable=False),
+        _column("waiting_requests", pa.int32(), "requests", nullable=False),
+        _column("kv_cache_used_tokens", pa.int64(), "tokens", nullable=False),
+        _column("kv_allocated_blocks", pa.int32(), "blocks", nullable=False),
+        _column("kv_cache_block_utilization", pa.float64(), "ratio", nullable=False),
+        _column("recomputed_tokens", pa.int32(), "tokens", nullable=False),
+        _column("cached_prompt_tokens", pa.int32(), "tokens", nullable=False),
+        _column("preemption_count", pa.int32(), "count", nullable=False),
+        _column("request_abort_count", pa.int32(), "count", nullable=False),
+        _column("rejected_count", pa.int32(), "count", nullable=False),
+        _column("oom_count", pa.int32(), "count", nullable=False),
+    ]
+)
+
+QUALITY = _schema(
+    [
+        _column("arm_id", pa.string(), "name", nullable=False),
+        _column("tier", pa.string(), "distribution|task|behaviour", nullable=False),
+        _column("task", pa.string(), "name", nullable=False),
+        _column("item_id", pa.string(), "name", nullable=False),
+        _column("cluster_id", pa.string(), "name", nullable=False),
+        _column("metric", pa.string(), "name", nullable=False),
+        _column("value", pa.float64(), "see metric", nullable=False),
+        _column("floor", pa.float64(), "chance level of the metric on this item"),
+        _column("output_text", pa.string(), "text"),
+        _column("expected_text", pa.string(), "text"),
+        _column("detail", pa.string(), "JSON"),
+    ]
+)
+
+TABLES: dict[str, pa.Schema] = {"requests": REQUESTS, "steps": STEPS, "quality": QUALITY}

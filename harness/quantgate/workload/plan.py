@@ -1,0 +1,83 @@
+"""What is replayed: the same request ids, prompt tokens, schedule and output lengths for every arm."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class TransformRecord:
+    """One transform of the workload and how many rows it touched, for the fidelity certificate."""
+
+    name: str
+    parameters: dict[str, Any] = field(hash=False)
+    rows_in: int
+    rows_out: int
+    rows_touched: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """One request, ready to send. `output_tokens` is forced when `ignore_eos` is true, else it is the upper limit.
+
+    `scheduled_ns` counts from the plan's start; `block_index` names the counterbalanced block it belongs to (all turns
+    of a session lie in one block).
+    """
+
+    request_id: str
+    scheduled_ns: int
+    prompt_token_ids: tuple[int, ...]
+    output_tokens: int
+    ignore_eos: bool = True
+    slo_class: str = "interactive"
+    session_id: str | None = None
+    turn: int = 1
+    think_time_ns: int = 0
+    tags: tuple[str, ...] = ()
+    checker: dict[str, Any] | None = field(default=None, hash=False)
+    disconnect_after_tokens: int | None = None
+    block_index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPlan:
+    """Requests in order of schedule, where they came from, and what was done to them."""
+
+    requests: tuple[PlannedRequest, ...]
+    source: str
+    source_sha256: str
+    transforms: tuple[TransformRecord, ...] = ()
+    seed: int = 0
+
+    @property
+    def prompt_tokens(self) -> int:
+        return sum(len(request.prompt_token_ids) for request in self.requests)
+
+    @property
+    def output_tokens(self) -> int:
+        return sum(request.output_tokens for request in self.requests)
+
+    @property
+    def span_ns(self) -> int:
+        return self.requests[-1].scheduled_ns - self.requests[0].scheduled_ns if self.requests else 0
+
+    @property
+    def num_blocks(self) -> int:
+        return 1 + max((request.block_index for request in self.requests), default=-1)
+
+    def block(self, index: int) -> tuple[PlannedRequest, ...]:
+        return tuple(request for request in self.requests if request.block_index == index)
+
+    def sha256(self) -> str:
+        """Hash of everything that the arms are given: ids, tokens, schedule, lengths, classes, sessions, blocks."""
+        digest = hashlib.sha256()
+        for r in self.requests:
+            row = [
+                r.request_id, r.scheduled_ns, r.prompt_token_ids, r.output_tokens, r.ignore_eos, r.slo_class,
+                r.session_id, r.turn, r.think_time_ns, r.tags, r.checker, r.disconnect_after_tokens, r.block_index,
+            ]  # fmt: skip
+            digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
+        return digest.hexdigest()

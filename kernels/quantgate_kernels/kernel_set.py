@@ -1,0 +1,45 @@
+"""The interface of the hot operations. `reference` defines what is right; other sets must agree with it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+from quantgate_kernels.types import AttentionBatch, KVLayer, LinearWeight
+
+
+class KernelSet(Protocol):
+    """Hot operations of a decoder step; rows are tokens, T of them.
+
+    A set records in `paths` which implementation each operation really took (`{"linear.int4-g64": "..."}`), so that
+    a comparison between arms on unlike paths can say so.
+    """
+
+    name: str
+    paths: dict[str, str]
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """x [T, hidden] (+ residual) -> (normalised, the sum that goes on as residual)."""
+        ...
+
+    def rope_and_write_kv(
+        self, qkv: Tensor, cos: Tensor, sin: Tensor, num_heads: int, num_kv_heads: int, cache: KVLayer, slots: Tensor
+    ) -> Tensor:
+        """qkv [T, (heads + 2 kv_heads) * head_dim], cos and sin [T, head_dim] in float32 (half-rotation layout).
+
+        Rotates queries and keys, writes keys and values to `slots`, returns queries [T, heads, head_dim].
+        """
+        ...
+
+    def attention(self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float) -> Tensor:
+        """Causal grouped-query attention over the paged cache: q [T, heads, head_dim] -> [T, heads * head_dim]."""
+        ...
+
+    def silu_and_mul(self, gate_up: Tensor) -> Tensor:
+        """[T, 2 * ffn] -> [T, ffn]: silu(first half) * second half."""
+        ...
+
+    def linear(self, x: Tensor, weight: LinearWeight, bias: Tensor | None = None) -> Tensor:
+        """x [T, in] -> [T, out] in x's dtype."""
+        ...

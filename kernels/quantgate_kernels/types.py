@@ -1,0 +1,114 @@
+"""What the kernels and the engine share: packed weights and the shape of a paged attention batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class DenseWeight:
+    """A weight that is stored as it is multiplied: `weight` [out, in] in a floating dtype."""
+
+    weight: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.weight.shape[0], self.weight.shape[1]
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.weight,)
+
+
+@dataclass(frozen=True, slots=True)
+class Int8ChannelWeight:
+    """Symmetric INT8, one scale per output channel: `weight[o, i] = codes[o, i] * scales[o]`.
+
+    codes: int8 [out, in] in -127..127; scales: [out] in the activation dtype.
+    """
+
+    codes: Tensor
+    scales: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.codes.shape[0], self.codes.shape[1]
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.codes, self.scales
+
+
+@dataclass(frozen=True, slots=True)
+class Int4GroupWeight:
+    """Symmetric INT4, one scale per group of `group_size` inputs, two codes per byte.
+
+    `weight[o, g * group_size + i] = (code - 8) * scales[o, g]` with codes in 0..15.
+    packed: uint8 [out, in / group_size, group_size / 2]; byte j of a group holds code j in its low nibble and
+    code j + group_size / 2 in its high nibble, so that unpacking writes two contiguous halves.
+    scales: [out, in / group_size] in the activation dtype.
+    """
+
+    packed: Tensor
+    scales: Tensor
+    group_size: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.packed.shape[0], self.packed.shape[1] * self.group_size
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.packed, self.scales
+
+
+LinearWeight = DenseWeight | Int8ChannelWeight | Int4GroupWeight
+
+
+def stored_bytes(weight: LinearWeight) -> int:
+    """Bytes that the weight's tensors really occupy, scales included."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in weight.tensors())
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionBatch:
+    """One step's rows, ragged over sequences, and where their keys and values live.
+
+    For S sequences and T rows (the new tokens of all sequences, back to back):
+    query_starts:  int32 [S + 1], row range of each sequence
+    context_lens:  int32 [S], tokens of the sequence after this step (earlier ones in the cache included)
+    block_tables:  int32 [S, max_blocks], physical block of each logical block, padded with 0
+    slots:         int64 [T], physical slot (block * block_size + offset) where each new row's K and V go
+    positions:     int64 [T], position of each row in its sequence
+    The `*_host` copies are plain lists, so that a kernel that loops over sequences reads no tensor element by element.
+    """
+
+    query_starts: Tensor
+    context_lens: Tensor
+    block_tables: Tensor
+    slots: Tensor
+    positions: Tensor
+    query_starts_host: tuple[int, ...]
+    context_lens_host: tuple[int, ...]
+    block_size: int
+
+    @property
+    def num_sequences(self) -> int:
+        return len(self.context_lens_host)
+
+    @property
+    def num_rows(self) -> int:
+        return self.query_starts_host[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class KVLayer:
+    """One layer's cache: keys and values [num_blocks, block_size, kv_heads, head_dim]."""
+
+    keys: Tensor
+    values: Tensor
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """`torch.bfloat16` -> `bfloat16`, for manifests and reports."""
+    return str(dtype).removeprefix("torch.")
