@@ -1,0 +1,41 @@
+"""The engine's settings, validated once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quantgate_engine.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """Settings of one engine instance.
+
+    max_active_requests: requests that hold KV at the same time.
+    max_step_tokens: token budget of one step (decodes first, prefill chunks take the rest).
+    block_size: token slots of one KV block.
+    num_kv_blocks: blocks of the pool; None sizes it for `max_active_requests` full contexts of 2,048 tokens at most.
+    max_context_tokens: longest prompt plus output; None takes the model's limit.
+    threads: compute threads; None leaves the library's default.
+    """
+
+    max_active_requests: int = 16
+    max_step_tokens: int = 256
+    block_size: int = 16
+    num_kv_blocks: int | None = None
+    max_context_tokens: int | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("max_active_requests", "max_step_tokens", "block_size"):
+            if getattr(self, field) < 1:
+                raise ConfigurationError(f"EngineConfig.{field} is {getattr(self, field)}; expected at least 1.")
+        for field in ("num_kv_blocks", "max_context_tokens", "threads"):
+            value = getattr(self, field)
+            if value is not None and value < 1:
+                raise ConfigurationError(f"EngineConfig.{field} is {value}; expected at least 1, or None.")
+        if self.max_step_tokens < self.max_active_requests:
+            raise ConfigurationError(
+                f"EngineConfig.max_step_tokens is {self.max_step_tokens}, below max_active_requests "
+                f"({self.max_active_requests}); every active request needs one token of the budget to decode."
+            )
