@@ -1,0 +1,185 @@
+"""What pydantic found wrong, put into words that a user can act on."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+Location = tuple[int | str, ...]
+
+_EXPECTED: dict[str, str] = {
+    "int_type": "an integer",
+    "int_parsing": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values",
+    "model_attributes_type": "a mapping of keys to values",
+    "none_required": "nothing (null)",
+    "date_type": "a date such as 2027-01-31",
+    "date_parsing": "a date such as 2027-01-31",
+    "date_from_datetime_parsing": "a date such as 2027-01-31",
+    "path_type": "a path",
+    "invalid_key": "keys that are text",
+}
+
+_LIMITS: dict[str, tuple[str, str]] = {
+    "greater_than": ("a value above {}", "gt"),
+    "greater_than_equal": ("a value of at least {}", "ge"),
+    "less_than": ("a value below {}", "lt"),
+    "less_than_equal": ("a value of at most {}", "le"),
+    "too_short": ("at least {} items", "min_length"),
+    "too_long": ("at most {} items", "max_length"),
+    "string_too_short": ("text of at least {} characters", "min_length"),
+    "string_too_long": ("text of at most {} characters", "max_length"),
+    "string_pattern_mismatch": ("text that matches {}", "pattern"),
+    "literal_error": ("{}", "expected"),
+    "enum": ("{}", "expected"),
+}
+
+_MISSING = "missing"
+_UNKNOWN = "extra_forbidden"
+_OWN_CHECK = "value_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in the user's data.
+
+    `location` holds the keys and indices that lead to the value (or, where `names_key`, to the key itself).
+    `further` counts the other places that are wrong too.
+    """
+
+    location: Location
+    message: str
+    names_key: bool
+    further: int
+
+    @property
+    def field(self) -> str:
+        """The location as the user reads it, such as `gain.any.0.metric`; empty for the whole document."""
+        return ".".join(str(part) for part in self.location)
+
+    def sentence(self, place: str) -> str:
+        """`place, field f: what is wrong.`; `place` names the file and, where known, the line."""
+        where = f"{place}, field {self.field}" if self.location else place
+        others = f" ({self.further} more to mend in this document)" if self.further else ""
+        return f"{where}: {self.message}.{others}"
+
+
+def first_problem(error: ValidationError, data: object, model: type[BaseModel]) -> Problem:
+    """The first problem of `error`, which came from validating `data` (plain dicts and lists) against `model`.
+
+    The branches of a union are told as one problem: "expected an integer or text, got [1]".
+    """
+    details = error.errors(include_url=False)
+    places = [_place(detail["loc"], detail["type"], data) for detail in details]
+    first = places[0]
+    here = [detail for detail, place in zip(details, places, strict=True) if place == first]
+    kind = here[0]["type"]
+    if kind == _MISSING:
+        message = "this key is missing; add it"
+    elif kind == _UNKNOWN:
+        message = _unknown_key(str(first[-1]), _known_keys(model, first[:-1]))
+    elif kind == _OWN_CHECK:
+        message = str(here[0]["ctx"]["error"]).rstrip(".")
+    else:
+        expected = " or ".join(dict.fromkeys(_expected(detail) for detail in here))
+        message = f"expected {expected}, got {_shown(here[0]['input'])}"
+    return Problem(first, message, names_key=kind == _UNKNOWN, further=len(dict.fromkeys(places)) - 1)
+
+
+def _expected(detail: Mapping[str, Any]) -> str:
+    kind = detail["type"]
+    if kind in _LIMITS:
+        words, key = _LIMITS[kind]
+        return words.format(detail["ctx"][key])
+    return _EXPECTED.get(kind, str(detail["msg"]).removeprefix("Input should be ").rstrip("."))
+
+
+def _place(location: Location, kind: str, data: object) -> Location:
+    """The part of pydantic's location that exists in the data: pydantic also names union branches and aliases."""
+    kept: list[int | str] = []
+    value = data
+    for position, part in enumerate(location):
+        last = position == len(location) - 1
+        exists, child = _step(value, part)
+        if exists:
+            value = child
+        elif not (last and kind == _MISSING):
+            continue
+        kept.append(part)
+    return tuple(kept)
+
+
+def _step(value: object, part: int | str) -> tuple[bool, object]:
+    if isinstance(value, Mapping):
+        return part in value, value.get(part)
+    if isinstance(value, list) and isinstance(part, int):
+        return part < len(value), value[part] if part < len(value) else None
+    return False, None
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, bool):
+        return str(value).lower()
+    words: dict[type, Callable[[Any], str]] = {
+        dict: lambda mapping: f"a mapping of {len(mapping)} keys",
+        list: lambda items: f"a list of {len(items)} items",
+    }
+    text = words.get(type(value), repr)(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _unknown_key(key: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=1)
+    advice = f"did you mean {near[0]}?" if near else "remove it"
+    return f"unknown key, {advice} (known keys: {', '.join(known)})"
+
+
+def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
+    """The keys that the model knows at a location, by its JSON schema; empty where the schema cannot tell."""
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.get("$defs", {})
+    candidates: list[dict[str, Any]] = [schema]
+    for part in location:
+        candidates = [
+            child
+            for candidate in candidates
+            for option in _options(candidate, definitions)
+            for child in _children(option, part)
+        ]
+    known = [
+        key
+        for candidate in candidates
+        for option in _options(candidate, definitions)
+        for key in option.get("properties", {})
+    ]
+    return sorted(dict.fromkeys(known))
+
+
+def _options(schema: dict[str, Any], definitions: dict[str, Any]) -> list[dict[str, Any]]:
+    if "$ref" in schema:
+        return _options(definitions[schema["$ref"].removeprefix("#/$defs/")], definitions)
+    branches = schema.get("anyOf", []) + schema.get("oneOf", [])
+    return [option for branch in branches for option in _options(branch, definitions)] or [schema]
+
+
+def _children(schema: dict[str, Any], part: int | str) -> list[dict[str, Any]]:
+    if isinstance(part, int):
+        return [schema["items"]] if isinstance(schema.get("items"), dict) else []
+    child = schema.get("properties", {}).get(part, schema.get("additionalProperties"))
+    return [child] if isinstance(child, dict) else []

@@ -1,0 +1,98 @@
+"""Reads the user's YAML files into models; whatever is wrong becomes one sentence with file, line and field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from quantgate.problem import Location, Problem, first_problem
+from quantgate_engine.errors import ConfigurationError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+__all__ = ["Problem", "first_problem", "load_yaml_model", "parse_yaml_model"]
+
+
+def load_yaml_model(path: Path, model: type[Model]) -> Model:
+    """Read one YAML file and validate it.
+
+    Raises ConfigurationError: "suites/x.yaml, line 12, field gain.any.0.metric: expected text, got 3."
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path}: there is no such file; check the path.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"{path}: byte {error.start} is not UTF-8; expected a text file, save it as UTF-8."
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error.strerror}); expected a readable file.") from None
+    return parse_yaml_model(text, model, name=str(path))
+
+
+def parse_yaml_model(text: str, model: type[Model], *, name: str) -> Model:
+    """Like `load_yaml_model`, from text; `name` stands for the file in errors."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if root is None:
+            raise ConfigurationError(f"{name}: the file is empty; expected the keys of a {model.__name__}.")
+        _refuse_repeated_keys(root, name, seen=set())
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigurationError(f"{name}{line}: not valid YAML: {error.problem}.") from None
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{name}: not valid YAML: {' '.join(str(error).split())}.") from None
+    except ValueError as error:
+        # A value that looks like a date but is none (2027-02-30) fails inside the YAML reader.
+        raise ConfigurationError(f"{name}: a value cannot be read: {error}.") from None
+    except RecursionError:
+        raise ConfigurationError(f"{name}: nested too deeply; expected a plain document.") from None
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        problem = first_problem(error, data, model)
+        line_number = _line(root, problem.location, names_key=problem.names_key)
+        raise ConfigurationError(problem.sentence(f"{name}, line {line_number}")) from None
+
+
+def _refuse_repeated_keys(node: yaml.Node, name: str, seen: set[int]) -> None:
+    """YAML readers keep the last of two equal keys in silence; a margin written twice must not vanish."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        keys: set[Any] = set()
+        for key, value in node.value:
+            if key.value in keys and isinstance(key, yaml.ScalarNode):
+                raise ConfigurationError(
+                    f"{name}, line {key.start_mark.line + 1}, field {key.value}: this key stands twice in one mapping; "
+                    "keep one of them."
+                )
+            keys.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
+            _refuse_repeated_keys(value, name, seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _refuse_repeated_keys(item, name, seen)
+
+
+def _line(root: yaml.Node, location: Location, *, names_key: bool) -> int:
+    """Line (from 1) of the value at `location`, or of its key; of its parent where it does not exist."""
+    node = root
+    line = root.start_mark.line
+    for position, part in enumerate(location):
+        last = position == len(location) - 1
+        if isinstance(node, yaml.MappingNode):
+            pair = next(((key, value) for key, value in node.value if key.value == str(part)), None)
+            if pair is None:
+                break
+            key, node = pair
+            line = key.start_mark.line if last and names_key else node.start_mark.line
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
+            node = node.value[part]
+            line = node.start_mark.line
+    return int(line) + 1

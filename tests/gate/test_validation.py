@@ -1,0 +1,124 @@
+"""Whatever is wrong in a user's YAML file is told in one sentence with file, line and field."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from quantgate.validation import load_yaml_model, parse_yaml_model
+from quantgate_engine.errors import ConfigurationError
+
+
+class _Leaf(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    metric: str
+    limit: float | str = 1.0
+    kind: Literal["low", "high"] = "low"
+    expires: date | None = None
+
+
+class _Root(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    schema_: Literal["test/1"] = Field("test/1", alias="schema")
+    count: int = Field(1, ge=1)
+    leaves: list[_Leaf] = []
+    by_name: dict[str, _Leaf] = {}
+
+    @field_validator("count")
+    @classmethod
+    def _not_thirteen(cls, count: int) -> int:
+        if count == 13:
+            raise ValueError("13 is unlucky; choose another number")
+        return count
+
+
+CASES = [
+    ("count: ten\n", "f.yaml, line 1, field count: expected an integer, got 'ten'."),
+    ("count: 0\n", "f.yaml, line 1, field count: expected a value of at least 1, got 0."),
+    ("count: true\n", "f.yaml, line 1, field count: expected an integer, got true."),
+    ("count: 13\n", "f.yaml, line 1, field count: 13 is unlucky; choose another number."),
+    ("\n\nschema: test/2\n", "f.yaml, line 3, field schema: expected 'test/1', got 'test/2'."),
+    ("leaves:\n- metric: a\n- limit: 2\n", "f.yaml, line 3, field leaves.1.metric: this key is missing; add it."),
+    ("leaves: 3\n", "f.yaml, line 1, field leaves: expected a list, got 3."),
+    (
+        "leaves:\n- metric: a\n  limit: [1]\n",
+        "f.yaml, line 3, field leaves.0.limit: expected a number or text, got a list of 1 items.",
+    ),
+    (
+        "leaves:\n- metric: a\n  metrik: b\n",
+        "f.yaml, line 3, field leaves.0.metrik: unknown key, did you mean metric? "
+        "(known keys: expires, kind, limit, metric).",
+    ),
+    (
+        "by_name:\n  x:\n    metric: a\n    zzz: 1\n",
+        "f.yaml, line 4, field by_name.x.zzz: unknown key, remove it (known keys: expires, kind, limit, metric).",
+    ),
+    (
+        "by_name:\n  x: {metric: a, kind: mid}\n",
+        "f.yaml, line 2, field by_name.x.kind: expected 'low' or 'high', got 'mid'.",
+    ),
+    (
+        "by_name:\n  x: {metric: a, expires: soon}\n",
+        "f.yaml, line 2, field by_name.x.expires: expected a date such as 2027-01-31, got 'soon'.",
+    ),
+    (
+        "count: ten\nleaves: 3\n",
+        "f.yaml, line 1, field count: expected an integer, got 'ten'. (1 more to mend in this document)",
+    ),
+    ("count: 1\ncount: 2\n", "f.yaml, line 2, field count: this key stands twice in one mapping; keep one of them."),
+    ("- 1\n", "f.yaml, line 1: expected a mapping of keys to values, got a list of 1 items."),
+    ("", "f.yaml: the file is empty; expected the keys of a _Root."),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), CASES)
+def test_the_sentence_names_file_line_and_field(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_yaml_model(text, _Root, name="f.yaml")
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("count: [1\n", "f.yaml, line 2: not valid YAML"),
+        ("count: !!python/object/apply:os.getcwd []\n", "f.yaml, line 1: not valid YAML: could not determine a con"),
+        ("by_name:\n  x: {metric: a, expires: 2027-02-30}\n", "f.yaml: a value cannot be read: day"),
+        ("[" * 5000, "f.yaml: nested too deeply"),
+        ("count: \x00\n", "f.yaml: not valid YAML"),
+    ],
+)
+def test_text_that_is_no_safe_yaml_is_refused(text: str, start: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_yaml_model(text, _Root, name="f.yaml")
+    assert str(caught.value).startswith(start)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_is_read_and_its_absence_told(tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    with pytest.raises(ConfigurationError, match="there is no such file"):
+        load_yaml_model(path, _Root)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_yaml_model(tmp_path, _Root)
+    path.write_bytes(b"count: \xff\n")
+    with pytest.raises(ConfigurationError, match="byte 7 is not UTF-8"):
+        load_yaml_model(path, _Root)
+    path.write_text("schema: test/1\nleaves:\n- metric: a\n  expires: 2027-01-31\n")
+    assert load_yaml_model(path, _Root).leaves[0].expires == date(2027, 1, 31)
+
+
+@given(st.text(max_size=60))
+def test_any_text_ends_in_a_model_or_one_sentence(text: str) -> None:
+    message = "f.yaml"
+    try:
+        parse_yaml_model(text, _Root, name="f.yaml")
+    except ConfigurationError as error:
+        message = str(error)
+    assert message.startswith("f.yaml")
