@@ -1,0 +1,46 @@
+"""Prefill and decode throughput of one loaded arm, each measured alone."""
+
+from __future__ import annotations
+
+import math
+import random
+from statistics import median
+
+from quantgate_engine import LLM, SamplingParams
+
+DECODE_STEPS = 32
+"""Decode steps at full batch that a measurement of decode covers at least."""
+
+
+def prefill_tok_s(llm: LLM, prompt_tokens: int, repeats: int, seed: int) -> float:
+    """Prompt tokens per second from admission to the first token, batch 1; median of `repeats` distinct prompts."""
+    params = SamplingParams(max_tokens=1, ignore_eos=True)
+    rates = []
+    for repeat in range(repeats + 1):
+        [output] = llm.generate([_prompt(llm, prompt_tokens, seed + repeat)], params)
+        timing = output.timing
+        assert timing.admitted_ns is not None
+        assert timing.first_token_ns is not None
+        rates.append(prompt_tokens * 1e9 / (timing.first_token_ns - timing.admitted_ns))
+    return median(rates[1:])  # the first run warms caches and is not counted
+
+
+def decode_tok_s(llm: LLM, batch: int, context_tokens: int, repeats: int, seed: int) -> float:
+    """Output tokens per second of steps in which all `batch` requests decode at `context_tokens` and nothing prefills."""
+    # The first request decodes while the last one's prompt is still computed, so outputs are longer by that many steps.
+    prefill_steps = math.ceil(batch * context_tokens / max(1, llm.config.max_step_tokens - batch)) + batch
+    params = SamplingParams(max_tokens=DECODE_STEPS + prefill_steps, ignore_eos=True)
+    rates = []
+    for repeat in range(repeats + 1):
+        llm.take_steps()
+        llm.generate([_prompt(llm, context_tokens, seed + repeat * batch + i) for i in range(batch)], params)
+        steps = [s for s in llm.take_steps() if s.batch_size_prefill == 0 and s.batch_size_decode == batch]
+        rates.append(sum(s.decode_tokens for s in steps) * 1e9 / sum(s.duration_ns for s in steps))
+    return median(rates[1:])
+
+
+def _prompt(llm: LLM, tokens: int, seed: int) -> list[int]:
+    """Seeded token ids, special tokens (the first few hundred ids hold them) left out."""
+    generator = random.Random(seed)
+    vocabulary = len(llm.tokenizer)
+    return [generator.randrange(1000, vocabulary) for _ in range(tokens)]

@@ -1,0 +1,72 @@
+"""The `quantgate` command: registers the commands and turns every failure into one sentence and its exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+
+import typer
+from rich.console import Console
+
+from quantgate.cli.bench import bench
+from quantgate.cli.doctor import doctor
+from quantgate.cli.fetch import fetch
+from quantgate.cli.gate import gate
+from quantgate.cli.replay import replay
+from quantgate.cli.report import report
+from quantgate.cli.run import run
+from quantgate_engine.errors import QuantgateError
+
+EXIT_CODES = """Exit codes: 0 ship, 1 regression (do not ship), 2 usage or configuration, 3 the run failed or its load was
+not delivered, 4 not enough evidence, 5 baseline missing or not comparable, 130 interrupted."""
+
+app = typer.Typer(
+    name="quantgate",
+    help="Replays recorded traffic against the FP16, INT8 and INT4 builds of a language model and says whether the "
+    "quantized build may ship.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for command in (run, bench, replay, gate, report, fetch, doctor):
+    app.command()(command)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    # Tokenizers warns about forks when a pool of its own is alive; the harness starts processes (pip, git).
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        app()
+    except QuantgateError as error:
+        _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _fail("Interrupted.", 130)
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            sys.exit(0)
+        if error.errno == errno.ENOSPC:
+            _fail(f"The disk is full ({error.filename or 'while writing results'}); free some space and run again.", 3)
+        _unexpected(error)
+    except Exception as error:  # noqa: BLE001 - the contract: no traceback reaches the user, exit code 3
+        _unexpected(error)
+
+
+def _unexpected(error: Exception) -> None:
+    if os.environ.get("QUANTGATE_DEBUG"):
+        traceback.print_exc()
+    _fail(
+        f"Unexpected {type(error).__name__}: {error}. This is a fault of quantgate; set QUANTGATE_DEBUG=1 for the "
+        "traceback and report it.",
+        3,
+    )
+
+
+def _fail(sentence: str, exit_code: int) -> None:
+    Console(stderr=True, soft_wrap=True).print(
+        f"quantgate: {sentence}", markup=False, highlight=False, style="bold red"
+    )
+    sys.exit(exit_code)
