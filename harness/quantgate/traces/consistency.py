@@ -1,0 +1,52 @@
+"""What must hold between the rows of any trace: unique ids, rising times, complete turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quantgate.traces.record import TraceRecord
+from quantgate.traces.registry import LocatedRecord
+from quantgate_engine.errors import ConfigurationError
+
+
+def check_consistency(rows: Iterable[LocatedRecord], source: str) -> list[TraceRecord]:
+    """The records, once they are known to fit together.
+
+    Raises ConfigurationError, naming the line, for a repeated id, a time below the row before, and a session whose
+    turns do not count 1, 2, 3 ... in file order or change their class.
+    """
+    records: list[TraceRecord] = []
+    line_of_id: dict[str, int] = {}
+    last_turn: dict[str, TraceRecord] = {}
+    for row in rows:
+        record, where = row.record, f"{source}, line {row.line}"
+        if record.request_id in line_of_id:
+            raise ConfigurationError(
+                f"{where}, field id: expected an id that no other row has, got {record.request_id!r}, "
+                f"which line {line_of_id[record.request_id]} has already."
+            )
+        if records and record.scheduled_ns < records[-1].scheduled_ns:
+            raise ConfigurationError(
+                f"{where}: expected a time not before the previous row's; it lies "
+                f"{(records[-1].scheduled_ns - record.scheduled_ns) / 1e9:.6f} s before it; sort the rows by time."
+            )
+        if record.session_id is not None:
+            _check_turn(record, last_turn.get(record.session_id), where)
+            last_turn[record.session_id] = record
+        line_of_id[record.request_id] = row.line
+        records.append(record)
+    return records
+
+
+def _check_turn(record: TraceRecord, previous: TraceRecord | None, where: str) -> None:
+    expected_turn = 1 if previous is None else previous.turn + 1
+    if record.turn != expected_turn:
+        raise ConfigurationError(
+            f"{where}, field turn: expected {expected_turn}, the next turn of session {record.session_id!r}, "
+            f"got {record.turn}."
+        )
+    if previous is not None and record.slo_class != previous.slo_class:
+        raise ConfigurationError(
+            f"{where}, field class: expected {previous.slo_class!r}, the class of the earlier turns of session "
+            f"{record.session_id!r}, got {record.slo_class!r}."
+        )

@@ -1,0 +1,99 @@
+"""One line of our own JSONL trace format (`quantgate.trace/1`).
+
+The descriptions say what is expected, so that the published JSON schema and the error messages use the same words.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from quantgate.traces.checker import Checker
+from quantgate.traces.record import Message, TraceRecord
+
+NANOSECONDS_PER_SECOND = 1_000_000_000
+
+
+class NativeMessage(BaseModel):
+    """One chat message."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    role: Literal["system", "user", "assistant", "tool"] = Field(
+        description="one of 'system', 'user', 'assistant', 'tool'"
+    )
+    content: str = Field(description="a text (what was said)")
+
+
+class NativeRow(BaseModel):
+    """One request: exactly one of `messages`, `prompt` and `prompt_tokens` says what was asked."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: str = Field(min_length=1, description="a text of at least one character (unique in the file)")
+    offset: float = Field(ge=0, allow_inf_nan=False, description="a number of at least 0 (seconds from the start)")
+    messages: tuple[NativeMessage, ...] | None = Field(
+        None, min_length=1, description="a list of at least one message (the chat so far)"
+    )
+    prompt: str | None = Field(None, min_length=1, description="a text of at least one character (a raw prompt)")
+    prompt_tokens: int | None = Field(
+        None, ge=1, description="an integer of at least 1 (length of a prompt whose text is not known)"
+    )
+    max_tokens: int = Field(ge=1, description="an integer of at least 1 (output tokens)")
+    slo_class: str = Field("interactive", alias="class", min_length=1, description="the name of an SLO class")
+    session: str | None = Field(None, min_length=1, description="a text of at least one character (the session's id)")
+    turn: int = Field(1, ge=1, description="an integer of at least 1 (position in the session)")
+    think_time: float = Field(
+        0, ge=0, allow_inf_nan=False, description="a number of at least 0 (seconds after the previous answer)"
+    )
+    tags: tuple[str, ...] = Field((), description="a list of texts (such as chat, rag, code, tools)")
+    checker: Checker | None = Field(
+        None, description="an object whose kind is 'contains', 'regex', 'tool_call' or 'python_syntax'"
+    )
+    disconnect_after: int | None = Field(
+        None, ge=1, description="an integer of at least 1 (output tokens after which the client leaves)"
+    )
+
+    @model_validator(mode="after")
+    def _one_prompt_and_a_session_for_turns(self) -> Self:
+        given = [name for name in ("messages", "prompt", "prompt_tokens") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise PydanticCustomError(
+                "prompt_kinds",
+                "expected exactly one of messages, prompt and prompt_tokens, got {given}",
+                {"given": " and ".join(given) or "none of them"},
+            )
+        if self.session is None and self.turn > 1:
+            raise PydanticCustomError("turn_without_session", "expected a session for a turn above 1, got none", {})
+        if self.think_time > 0 and self.turn == 1:
+            raise PydanticCustomError(
+                "think_time_without_turn", "expected think_time only on turns above 1, got it on turn 1", {}
+            )
+        return self
+
+    def to_record(self) -> TraceRecord:
+        """The record, with times in whole nanoseconds."""
+        return TraceRecord(
+            request_id=self.id,
+            scheduled_ns=round(self.offset * NANOSECONDS_PER_SECOND),
+            max_tokens=self.max_tokens,
+            messages=None
+            if self.messages is None
+            else tuple(Message(message.role, message.content) for message in self.messages),
+            prompt_text=self.prompt,
+            prompt_token_count=self.prompt_tokens,
+            slo_class=self.slo_class,
+            session_id=self.session,
+            turn=self.turn,
+            think_time_ns=round(self.think_time * NANOSECONDS_PER_SECOND),
+            tags=self.tags,
+            checker=None if self.checker is None else self.checker.model_dump(),
+            disconnect_after_tokens=self.disconnect_after,
+        )
+
+
+def native_json_schema() -> dict[str, Any]:
+    """The JSON schema of one line, as published for editors and importers."""
+    return NativeRow.model_json_schema(by_alias=True)

@@ -1,0 +1,79 @@
+"""The trace formats that can be read: each registers itself beside its reader."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quantgate.traces.record import TraceRecord
+from quantgate_engine.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """One line of a trace file; `number` counts from 1, as editors do."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedRecord:
+    """A record and the line that it came from, for messages about it."""
+
+    line: int
+    record: TraceRecord
+
+
+class TraceFormat(ABC):
+    """One file format. `source` is the file's name as messages show it."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+
+    @abstractmethod
+    def recognises(self, first_line: str) -> bool:
+        """Whether a file that starts with this (first non-blank) line is of this format."""
+
+    @abstractmethod
+    def parse(self, lines: Iterable[SourceLine], source: str) -> Iterator[LocatedRecord]:
+        """The records in file order. Raises ConfigurationError naming file, line and field."""
+
+
+_formats: dict[str, TraceFormat] = {}
+
+
+def register_trace_format(cls: type[TraceFormat]) -> type[TraceFormat]:
+    """Class decorator: makes the format known under `cls.name`."""
+    if cls.name in _formats:
+        raise ValueError(f"A trace format called {cls.name!r} is registered already.")
+    _formats[cls.name] = cls()
+    return cls
+
+
+def trace_formats() -> dict[str, TraceFormat]:
+    """The registered formats by name."""
+    return dict(_formats)
+
+
+def trace_format(name: str) -> TraceFormat:
+    """The format of that name. Raises ConfigurationError for an unknown one."""
+    try:
+        return _formats[name]
+    except KeyError:
+        known = ", ".join(sorted(_formats))
+        raise ConfigurationError(f"Trace format {name!r} is unknown; expected one of: {known}.") from None
+
+
+def detect_trace_format(first_line: str, source: str) -> TraceFormat:
+    """The one format that recognises the first line. Raises ConfigurationError where none does."""
+    for candidate in _formats.values():
+        if candidate.recognises(first_line):
+            return candidate
+    known = ", ".join(f"{item.name} ({item.description})" for item in _formats.values())
+    raise ConfigurationError(
+        f"{source}, line 1: the format of this trace is not recognised; expected one of: {known}; "
+        "name the format explicitly where the file is one of them."
+    )

@@ -1,0 +1,108 @@
+"""Makes the plan that every arm replays out of a trace's records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from quantgate.traces.record import TraceRecord
+from quantgate.workload.blocks import assign_blocks
+from quantgate.workload.plan import PlannedRequest, ReplayPlan, TransformRecord
+from quantgate.workload.prompt_encoder import PromptEncoder
+from quantgate.workload.tokenizer import Tokenizer
+from quantgate.workload.transforms import Transform, TransformContext
+from quantgate_engine.errors import ConfigurationError
+
+OutputLengths = Literal["forced", "natural"]
+
+
+def apply_transforms(
+    records: Sequence[TraceRecord], transforms: Sequence[Transform], context: TransformContext
+) -> tuple[list[TraceRecord], tuple[TransformRecord, ...]]:
+    """Runs the transforms in order and records what each did. Raises ConfigurationError where one leaves no row."""
+    current = list(records)
+    history = []
+    for transform in transforms:
+        result = transform.apply(current, context)
+        history.append(
+            TransformRecord(
+                name=transform.kind,
+                parameters=transform.model_dump(exclude={"kind"}),
+                rows_in=len(current),
+                rows_out=len(result.records),
+                rows_touched=result.rows_touched,
+            )
+        )
+        current = result.records
+        if not current:
+            settings = ", ".join(f"{name}={value}" for name, value in history[-1].parameters.items())
+            raise ConfigurationError(
+                f"The transform {transform.kind} ({settings}) leaves none of {history[-1].rows_in} requests; "
+                "widen its settings."
+            )
+    return current, tuple(history)
+
+
+def build_plan(
+    records: Sequence[TraceRecord],
+    tokenizer: Tokenizer,
+    *,
+    source: str,
+    source_sha256: str,
+    transforms: Sequence[Transform] = (),
+    seed: int = 0,
+    blocks: int = 1,
+    output_lengths: OutputLengths = "forced",
+    max_context_tokens: int | None = None,
+) -> ReplayPlan:
+    """The plan: transformed records with their prompts as token ids, in order of schedule, split into blocks.
+
+    source: what the plan calls its trace (a name, not a path of this machine). blocks: counterbalanced blocks of about
+    equal numbers of requests; no session lies astride two. output_lengths: `forced` decodes exactly `max_tokens` tokens
+    (end-of-sequence ignored), `natural` stops where the model does. max_context_tokens: the shortest context among the
+    arms; None checks nothing.
+    Raises ConfigurationError for an empty workload and for requests that do not fit the context.
+    """
+    if not records:
+        raise ConfigurationError(f"The trace {source} holds no requests; expected at least one.")
+    encoder = PromptEncoder(tokenizer, seed)
+    kept, history = apply_transforms(records, transforms, TransformContext(encoder, seed))
+    kept.sort(key=lambda record: record.scheduled_ns)
+    requests = tuple(
+        _planned(record, encoder.encode(record), block, ignore_eos=output_lengths == "forced")
+        for record, block in zip(kept, assign_blocks(kept, blocks), strict=True)
+    )
+    if max_context_tokens is not None:
+        _check_context(requests, max_context_tokens, source)
+    return ReplayPlan(requests, source, source_sha256, history, seed)
+
+
+def _planned(record: TraceRecord, prompt: tuple[int, ...], block: int, *, ignore_eos: bool) -> PlannedRequest:
+    return PlannedRequest(
+        request_id=record.request_id,
+        scheduled_ns=record.scheduled_ns,
+        prompt_token_ids=prompt,
+        output_tokens=record.max_tokens,
+        ignore_eos=ignore_eos,
+        slo_class=record.slo_class,
+        session_id=record.session_id,
+        turn=record.turn,
+        think_time_ns=record.think_time_ns,
+        tags=record.tags,
+        checker=record.checker,
+        disconnect_after_tokens=record.disconnect_after_tokens,
+        block_index=block,
+    )
+
+
+def _check_context(requests: Sequence[PlannedRequest], limit: int, source: str) -> None:
+    too_long = [request for request in requests if len(request.prompt_token_ids) + request.output_tokens > limit]
+    if not too_long:
+        return
+    worst = max(too_long, key=lambda request: len(request.prompt_token_ids) + request.output_tokens)
+    raise ConfigurationError(
+        f"{source}: {len(too_long)} of {len(requests)} requests do not fit the context of {limit} tokens (the longest, "
+        f"{worst.request_id}, needs {len(worst.prompt_token_ids)} prompt + {worst.output_tokens} output tokens); limit "
+        "them with --max-prompt-tokens and --max-output-tokens, and choose with --clip-policy drop or cut what becomes "
+        "of longer ones."
+    )

@@ -1,0 +1,66 @@
+"""Fits a trace into a model's context: drops or cuts the requests that are too long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import Field
+from typing_extensions import override
+
+from quantgate.traces.record import TraceRecord
+from quantgate.workload.transforms.base import Transform, TransformContext, Transformed
+from quantgate.workload.transforms.sessions import unit_key
+
+
+class Clip(Transform):
+    """Limits on prompt and output tokens; `policy` says what becomes of a request above one of them.
+
+    drop: the request leaves, and with it the later turns of its session (their history holds its answer).
+    cut: the prompt keeps its last tokens (where the question and the start of the answer stand), the output its first.
+    """
+
+    kind: Literal["clip"] = "clip"
+    max_prompt_tokens: int | None = Field(None, ge=1, description="longest prompt, in tokens")
+    max_output_tokens: int | None = Field(None, ge=1, description="longest output, in tokens")
+    policy: Literal["drop", "cut"] = "drop"
+
+    @override
+    def apply(self, records: Sequence[TraceRecord], context: TransformContext) -> Transformed:
+        kept = self._cut(records, context) if self.policy == "cut" else self._drop(records, context)
+        untouched = {id(record) for record in kept} & {id(record) for record in records}
+        return Transformed(kept, len(records) - len(untouched))
+
+    def _drop(self, records: Sequence[TraceRecord], context: TransformContext) -> list[TraceRecord]:
+        ended: set[tuple[str, str]] = set()
+        kept = []
+        for record in records:
+            if self._prompt_too_long(record, context) or self._output_too_long(record):
+                ended.add(unit_key(record))
+            if unit_key(record) not in ended:
+                kept.append(record)
+        return kept
+
+    def _cut(self, records: Sequence[TraceRecord], context: TransformContext) -> list[TraceRecord]:
+        kept = []
+        for record in records:
+            if self._prompt_too_long(record, context):
+                record = self._with_shorter_prompt(record, context)
+            if self.max_output_tokens is not None and self._output_too_long(record):
+                record = replace(record, max_tokens=self.max_output_tokens)
+            kept.append(record)
+        return kept
+
+    def _with_shorter_prompt(self, record: TraceRecord, context: TransformContext) -> TraceRecord:
+        if record.prompt_token_count is not None:
+            return replace(record, prompt_token_count=self.max_prompt_tokens)
+        tokens = context.encoder.encode(record)
+        assert self.max_prompt_tokens is not None
+        return replace(record, messages=None, prompt_text=None, prompt_token_ids=tokens[-self.max_prompt_tokens :])
+
+    def _prompt_too_long(self, record: TraceRecord, context: TransformContext) -> bool:
+        return self.max_prompt_tokens is not None and context.encoder.count(record) > self.max_prompt_tokens
+
+    def _output_too_long(self, record: TraceRecord) -> bool:
+        return self.max_output_tokens is not None and record.max_tokens > self.max_output_tokens
