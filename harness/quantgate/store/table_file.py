@@ -1,0 +1,55 @@
+"""One table of a run as a Parquet file: zstd, with its schema version, checked when read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quantgate.store.atomic_file import write_atomically
+from quantgate.store.schemas import SCHEMA_VERSION, TABLES
+from quantgate_engine.errors import RunError
+
+_VERSION_KEY = b"quantgate_schema_version"
+
+
+def write_table(path: Path, table_name: str, table: pa.Table) -> None:
+    """Writes the table atomically. Raises RunError where the disk refuses, ValueError for a table of another schema."""
+    schema = TABLES[table_name]
+    if not table.schema.equals(schema):
+        raise ValueError(f"the table for {table_name} has the columns {table.schema.names}, not {schema.names}")
+    versioned = table.replace_schema_metadata(schema.metadata)
+    write_atomically(path, lambda temporary: pq.write_table(versioned, temporary, compression="zstd"))
+
+
+def read_table(path: Path, table_name: str) -> pa.Table:
+    """Raises RunError for a damaged file and for a version or columns that this version does not know."""
+    try:
+        table = pq.ParquetFile(path).read()
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise RunError(f"{path} cannot be read as a Parquet table ({reason}); the run must be repeated.") from error
+    version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode()
+    if version != str(SCHEMA_VERSION):
+        raise RunError(
+            f"{path} has schema version {version}; this quantgate reads version {SCHEMA_VERSION}. "
+            "Read it with the quantgate version that wrote it, or repeat the run."
+        )
+    schema = TABLES[table_name]
+    if not table.schema.equals(schema):
+        differing = sorted(
+            {field.name for field in table.schema if field.name not in schema.names}
+            | {field.name for field in schema if field.name not in table.schema.names}
+            | {
+                name
+                for name in set(table.schema.names) & set(schema.names)
+                if table.schema.field(name) != schema.field(name)
+            }
+        )
+        raise RunError(
+            f"{path} does not hold the columns of schema version {SCHEMA_VERSION}; "
+            f"these differ: {', '.join(differing) or 'their order'}."
+        )
+    # The reader adds field ids of its own; the schema's units and clocks are what callers should see.
+    return table.cast(schema)
