@@ -1,0 +1,88 @@
+"""The cache on disk: where it lies, and how a folder appears in it whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from quantgate_engine.errors import ConfigurationError, RunError
+
+
+def cache_root() -> Path:
+    """$QUANTGATE_CACHE, else $XDG_CACHE_HOME/quantgate, else ~/.cache/quantgate; read at every call."""
+    own = os.environ.get("QUANTGATE_CACHE")
+    if own:
+        return Path(own).expanduser()
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "quantgate"
+
+
+@contextmanager
+def locked(target: Path) -> Iterator[None]:
+    """Holds the lock of `target`: a second process waits here until the first is done with it.
+
+    The lock is the kernel's, so that a killed process leaves none behind.
+    """
+    with disk_errors_explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(target.parent / f".{target.name}.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def appearing_whole(target: Path) -> Iterator[Path]:
+    """Yields an empty folder beside `target`; it becomes `target` by one rename when the block ends without error.
+
+    Call it under `locked(target)`. Whatever ends the block early (an error, a full disk, Ctrl-C) leaves nothing; what
+    a killed process left is swept here.
+    """
+    with disk_errors_explained(target):
+        for leftover in target.parent.glob(f".{target.name}.*.partial"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+        try:
+            yield partial
+            partial.chmod(0o755)
+            partial.rename(target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def require_free_space(folder: Path, needed_bytes: int) -> None:
+    """Refuses to start what cannot end; `folder` need not exist yet."""
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    free = shutil.disk_usage(existing).free
+    if free < needed_bytes:
+        raise RunError(
+            f"{folder}: {needed_bytes / 1e6:.0f} MB are needed and {free / 1e6:.0f} MB are free; "
+            "free some space or set QUANTGATE_CACHE to a folder on another disk."
+        )
+
+
+@contextmanager
+def disk_errors_explained(target: Path) -> Iterator[None]:
+    """Turns the operating system's refusals into the sentence that says what to do about them."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise RunError(
+                f"{target}: the disk became full and nothing was kept; "
+                "free some space or set QUANTGATE_CACHE to a folder on another disk."
+            ) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY):
+            raise ConfigurationError(
+                f"{target}: cannot be written ({error.strerror}); "
+                "set QUANTGATE_CACHE to a folder that you may write to."
+            ) from error
+        raise

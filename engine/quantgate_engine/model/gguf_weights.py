@@ -1,0 +1,123 @@
+"""A GGUF file's tensors, dequantized, renamed and put in order as Hugging Face's safetensors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from quantgate_engine.errors import ModelError
+from quantgate_engine.model.checkpoint_check import SINGLE_WEIGHTS_FILE, WEIGHTS_INDEX_FILE
+from quantgate_engine.model.gguf_architectures import LAYER_TENSORS, TOP_LEVEL_TENSORS
+from quantgate_engine.model.gguf_file import GgufFile
+
+SHARD_BYTES = 2_000_000_000
+"""Weights are held in memory a shard at a time."""
+
+_LAYER_NAME = re.compile(r"blk\.(?P<layer>\d+)\.(?P<part>\w+)\.(?P<kind>weight|bias)")
+_UNQUANTIZED = {"F32", "F16", "BF16", "F64"}
+
+
+def write_weights(file: GgufFile, folder: Path, heads: int, kv_heads: int, shard_bytes: int = SHARD_BYTES) -> None:
+    """Writes float16 safetensors: the exact dequantized values, rounded once to nearest even."""
+    shards: list[list[str]] = []
+    pending: dict[str, NDArray[np.float16]] = {}
+    for name, values in _named_values(file, heads, kv_heads):
+        if pending and sum(array.nbytes for array in pending.values()) + values.nbytes > shard_bytes:
+            shards.append(_write_shard(folder, len(shards), pending))
+            pending = {}
+        pending[name] = values
+    shards.append(_write_shard(folder, len(shards), pending))
+    _name_shards(folder, shards)
+
+
+def previous_quantization(file: GgufFile) -> dict[str, Any] | None:
+    """How the linear layers of the file were stored, where that was in fewer than 16 bits; else None.
+
+    type: ggml's name of the commonest kind; group_size: weights that share one scale; tensors: matrices by kind.
+    """
+    kinds = Counter(tensor.tensor_type.name for tensor in file.tensors if len(tensor.shape) == 2)
+    quantized = [kind for kind, _ in kinds.most_common() if kind not in _UNQUANTIZED]
+    if not quantized:
+        return None
+    group_size, group_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[quantized[0]]]
+    return {
+        "type": quantized[0],
+        "group_size": group_size,
+        "bits_per_weight": group_bytes * 8 / group_size,
+        "tensors": dict(sorted(kinds.items())),
+        "description": f"{quantized[0]}, groups of {group_size}",
+    }
+
+
+def hugging_face_name(file: GgufFile, name: str) -> str:
+    if name in TOP_LEVEL_TENSORS:
+        return TOP_LEVEL_TENSORS[name]
+    match = _LAYER_NAME.fullmatch(name)
+    if match is None or match["part"] not in LAYER_TENSORS:
+        raise ModelError(
+            f"{file.path}: tensor {name} is none of a {file.architecture_name} decoder that is known here."
+        )
+    return f"model.layers.{match['layer']}.{LAYER_TENSORS[match['part']]}.{match['kind']}"
+
+
+def halves_from_pairs(values: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
+    """Undoes llama.cpp's row order of query and key projections; values [heads * head_dim, ...].
+
+    llama.cpp's convert_hf_to_gguf.py (`LlamaModel.permute`) turns row (half, i) of each head into row (i, half).
+    """
+    pairs = values.reshape(heads, values.shape[0] // heads // 2, 2, *values.shape[1:])
+    return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(values.shape)
+
+
+def _named_values(file: GgufFile, heads: int, kv_heads: int) -> Iterator[tuple[str, NDArray[np.float16]]]:
+    rows_by_head = {"attn_q": heads, "attn_k": kv_heads} if file.architecture.rotates_pairs else {}
+    for tensor in file.tensors:
+        name = hugging_face_name(file, tensor.name)
+        try:
+            values = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+        except NotImplementedError as error:
+            raise ModelError(
+                f"{file.path}: tensor {tensor.name} is stored as {tensor.tensor_type.name}, which the gguf package "
+                "cannot dequantize; use a file of another quantization."
+            ) from error
+        values = values.reshape(tuple(int(size) for size in reversed(tensor.shape)))
+        part = tensor.name.split(".")[-2]
+        if part in rows_by_head:
+            values = halves_from_pairs(values, rows_by_head[part])
+        with np.errstate(over="ignore"):
+            halves = values.astype(np.float16)
+        if not np.isfinite(halves).all():
+            raise ModelError(f"{file.path}: tensor {tensor.name} holds values that float16 cannot hold.")
+        yield name, halves
+
+
+def _write_shard(folder: Path, index: int, tensors: dict[str, NDArray[np.float16]]) -> list[str]:
+    save_file(tensors, folder / _pending_shard(index), metadata={"format": "pt"})
+    return list(tensors)
+
+
+def _name_shards(folder: Path, shards: list[list[str]]) -> None:
+    if len(shards) == 1:
+        (folder / _pending_shard(0)).rename(folder / SINGLE_WEIGHTS_FILE)
+        return
+    weight_map: dict[str, str] = {}
+    for index, names in enumerate(shards):
+        file_name = f"model-{index + 1:05d}-of-{len(shards):05d}.safetensors"
+        (folder / _pending_shard(index)).rename(folder / file_name)
+        weight_map |= dict.fromkeys(names, file_name)
+    total_size = sum(path.stat().st_size for path in folder.glob("model-*.safetensors"))
+    index_content = {"metadata": {"total_size": total_size}, "weight_map": weight_map}
+    (folder / WEIGHTS_INDEX_FILE).write_text(json.dumps(index_content, indent=2) + "\n", encoding="utf-8")
+
+
+def _pending_shard(index: int) -> str:
+    return f"shard-{index}.safetensors"
