@@ -101,7 +101,10 @@ def _named_values(file: GgufFile, heads: int, kv_heads: int) -> Iterator[tuple[s
 
 
 def _write_shard(folder: Path, index: int, tensors: dict[str, NDArray[np.float16]]) -> list[str]:
-    save_file(tensors, folder / _pending_shard(index), metadata={"format": "pt"})
+    path = folder / _pending_shard(index)
+    save_file(tensors, path, metadata={"format": "pt"})
+    # safetensors makes the file private to its owner; a cache may be shared.
+    path.chmod(0o644)
     return list(tensors)
 
 

