@@ -17,6 +17,7 @@ class EngineConfig:
     num_kv_blocks: blocks of the pool; None sizes it for `max_active_requests` full contexts of 2,048 tokens at most.
     max_context_tokens: longest prompt plus output; None takes the model's limit.
     threads: compute threads; None leaves the library's default.
+    max_overtakes: later requests that may be admitted before a waiting one that does not fit; then all wait for it.
     """
 
     max_active_requests: int = 16
@@ -25,9 +26,10 @@ class EngineConfig:
     num_kv_blocks: int | None = None
     max_context_tokens: int | None = None
     threads: int | None = None
+    max_overtakes: int = 32
 
     def __post_init__(self) -> None:
-        for field in ("max_active_requests", "max_step_tokens", "block_size"):
+        for field in ("max_active_requests", "max_step_tokens", "block_size", "max_overtakes"):
             if getattr(self, field) < 1:
                 raise ConfigurationError(f"EngineConfig.{field} is {getattr(self, field)}; expected at least 1.")
         for field in ("num_kv_blocks", "max_context_tokens", "threads"):

@@ -1,0 +1,128 @@
+"""The streaming front: one thread steps the engine, any number of asyncio tasks read from it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
+
+from quantgate_engine.delivery import Delivery
+from quantgate_engine.engine import EngineCore
+from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_engine.llm import LLM
+from quantgate_engine.outputs import StreamChunk, StreamEnd, end_of
+from quantgate_engine.request import AbortCause
+from quantgate_engine.sampling_params import SamplingParams
+from quantgate_engine.step_record import StepRecord
+from quantgate_engine.step_result import StepResult
+
+
+class AsyncLLM:
+    """Streams requests from a loaded LLM (or a bare EngineCore, as the simulator has it).
+
+    Between `start` and `stop` the step loop runs in its own thread and the engine serves nobody else. All methods
+    belong to the event loop that called `start`; the thread's only way back is one call into the loop for each step.
+    """
+
+    def __init__(self, llm: LLM | EngineCore) -> None:
+        self._core = llm.core if isinstance(llm, LLM) else llm
+        self._deliveries: dict[str, Delivery] = {}
+        self._wake = threading.Event()
+        self._stopping = False
+        self._failure: str | None = None
+        self._thread: threading.Thread | None = None
+
+    async def start(self) -> None:
+        """Starts the step loop. Raises RunError where the engine is already driven by someone."""
+        self._core.claim()
+        self._stopping, self._failure = False, None
+        self._loop, self._thread_ended = asyncio.get_running_loop(), asyncio.Event()
+        # A daemon, so that a program which dies without `stop` is not kept alive by its engine.
+        self._thread = threading.Thread(target=self._run_steps, name="quantgate-engine-steps", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Ends what is still running (cause: shutdown) and the thread; does nothing where it is not started."""
+        if self._thread is None:
+            return
+        self._stopping = True
+        self._wake.set()
+        await self._thread_ended.wait()
+        self._thread.join()
+        self._thread = None
+        self._core.relinquish()
+
+    async def stream(
+        self, request_id: str, token_ids: Sequence[int], params: SamplingParams
+    ) -> AsyncGenerator[StreamChunk, None]:
+        """Yields the request's tokens as they are drawn; the last chunk, and only it, has its `end` set.
+
+        The request arrives at the engine when the first chunk is asked for. Closing the iterator early (or cancelling
+        the task that waits on it) is a disconnect: its blocks are free at the end of the running step. Raises RunError
+        where the engine is not running, ConfigurationError where a live request has the same id.
+        """
+        if self._thread is None or self._stopping or self._failure is not None:
+            raise RunError(f"The engine takes no requests: {self._failure or 'it is not running'}.")
+        if request_id in self._deliveries:
+            raise ConfigurationError(f"Request id {request_id!r} belongs to a stream that is open; choose another id.")
+        delivery = self._deliveries[request_id] = Delivery()
+        try:
+            self._core.add_request(request_id, tuple(token_ids), params)
+            self._wake.set()
+            while True:
+                chunk = await delivery.get()
+                yield chunk
+                if chunk.end is not None:
+                    return
+        finally:
+            del self._deliveries[request_id]
+            if delivery.close():
+                self.abort(request_id, AbortCause.DISCONNECT)
+
+    def abort(self, request_id: str, cause: AbortCause = AbortCause.CANCELLED) -> None:
+        """Gives a request up; its stream ends with status `aborted` and the cause. Does nothing where it has ended."""
+        self._core.abort(request_id, cause)
+        self._wake.set()
+
+    def take_steps(self) -> list[StepRecord]:
+        """The records of the steps since the last call, in order."""
+        return self._core.take_steps()
+
+    def _run_steps(self) -> None:
+        try:
+            while not self._stopping:
+                # Cleared before the check: work that comes after the check finds the flag down and raises it.
+                self._wake.clear()
+                if self._core.has_work:
+                    self._publish(self._core.step())
+                elif not self._stopping:
+                    self._wake.wait()
+            self._core.abort_all(AbortCause.SHUTDOWN)
+            self._publish(self._core.step())
+        except Exception as failure:  # noqa: BLE001 - readers must learn of it: nobody else watches this thread
+            self._post(self._break_off, f"{type(failure).__name__}: {failure}")
+        finally:
+            self._post(self._thread_ended.set)
+
+    def _publish(self, result: StepResult) -> None:
+        tokens = {request.request_id: (token.token_id,) for request, token in result.tokens}
+        ends = {request.request_id: end_of(request) for request in result.ended}
+        if tokens or ends:
+            chunks = {key: StreamChunk(tokens.get(key, ()), ends.get(key)) for key in tokens | ends}
+            self._loop.call_soon_threadsafe(self._deliver, chunks)
+
+    def _post(self, call: Callable[..., None], *arguments: str) -> None:
+        # A loop that is closed already has no reader left to tell.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call, *arguments)
+
+    def _deliver(self, chunks: Mapping[str, StreamChunk]) -> None:
+        for request_id, chunk in chunks.items():
+            if request_id in self._deliveries:
+                self._deliveries[request_id].put(chunk)
+
+    def _break_off(self, failure: str) -> None:
+        self._failure = failure
+        end = StreamEnd(status="failed", abort_cause=AbortCause.ERROR.value, error=failure)
+        self._deliver({request_id: StreamChunk(end=end) for request_id in self._deliveries})

@@ -1,0 +1,41 @@
+"""One request's part of the KV cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class KVUsage:
+    """What a request took of the cache: the most blocks it held at once, and blocks x seconds held."""
+
+    peak_blocks: int
+    block_seconds: float
+
+
+@dataclass(slots=True)
+class BlockTable:
+    """Physical block of each logical block of a sequence, in order.
+
+    `promised_blocks` is how many the request may come to hold; `stored_tokens` how many of its slots are in use.
+    """
+
+    promised_blocks: int
+    changed_ns: int
+    blocks: list[int] = field(default_factory=list)
+    stored_tokens: int = 0
+    block_nanoseconds: int = 0
+
+    @property
+    def owed_blocks(self) -> int:
+        """Blocks that were promised and not taken yet."""
+        return self.promised_blocks - len(self.blocks)
+
+    def account(self, now_ns: int) -> None:
+        """Adds the time since the last change, during which the table had the length that it has now."""
+        self.block_nanoseconds += len(self.blocks) * (now_ns - self.changed_ns)
+        self.changed_ns = now_ns
+
+    def usage(self) -> KVUsage:
+        """A table only grows until it is released, so its last length is its peak."""
+        return KVUsage(peak_blocks=len(self.blocks), block_seconds=self.block_nanoseconds / 1e9)

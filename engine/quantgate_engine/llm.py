@@ -1,0 +1,152 @@
+"""The synchronous front: load a model, generate, look at logits."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from quantgate_engine.clock import Clock, MonotonicClock
+from quantgate_engine.config import EngineConfig
+from quantgate_engine.engine import EngineCore
+from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_engine.outputs import RequestOutput, times_of
+from quantgate_engine.prompts import Prompt, encode_prompt
+from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
+from quantgate_engine.sampling_params import SamplingParams
+from quantgate_engine.step_record import StepRecord
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedTokenizerFast
+
+    from quantgate_engine.model_info import ModelInfo
+    from quantgate_engine.quant.perturbation import WeightPerturbation
+
+
+class LLM:
+    """A loaded model under one quantization scheme.
+
+    model: a known name, a Hugging Face folder, a GGUF file or a Hub id. scheme: `fp16`, `int8-w8a16`, `int4-g64`, ...
+    config: the engine's settings; or give its fields as keywords (`max_active_requests=16`), not both.
+    clock: where the engine reads the time (the machine's monotonic clock by default).
+    perturbation: planted noise on the weights, to prove that a regression is seen.
+
+    Raises ModelError or ConfigurationError where the model, the scheme or a setting is wrong.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        scheme: str = "fp16",
+        config: EngineConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        perturbation: WeightPerturbation | None = None,
+        **config_fields: Any,
+    ) -> None:
+        # Here, not at the top: torch takes seconds to import, and `import quantgate_engine` must not.
+        from quantgate_engine.executor.torch_executor import TorchExecutor
+        from quantgate_engine.model.catalog import resolve_model
+
+        self.config = _settings(config, config_fields)
+        self._folder = resolve_model(model)
+        self._executor = TorchExecutor.load(self._folder, scheme, self.config, perturbation=perturbation)
+        self.core = EngineCore(self._executor, self.config, clock if clock is not None else MonotonicClock())
+        self._request_numbers = itertools.count()
+
+    @property
+    def info(self) -> ModelInfo:
+        """What was loaded, as measured: bytes, dtypes, kernels, hashes."""
+        return self._executor.info
+
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """The model's tokenizer, with its chat template."""
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(self._folder.path, local_files_only=True, trust_remote_code=False)
+
+    def generate(
+        self, prompts: str | Sequence[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None
+    ) -> list[RequestOutput]:
+        """Completes `prompts` under continuous batching; outputs stand in the order of the prompts.
+
+        params: one setting for all, or one for each prompt; None takes the defaults. A lone string is one prompt.
+        Raises ConfigurationError where a prompt could never run (before any is started), and RunError where the
+        executor failed. Ctrl-C gives up what is running and leaves the engine ready for the next call.
+        """
+        prompts = [prompts] if isinstance(prompts, str) else prompts
+        each = [params or SamplingParams()] * len(prompts) if not isinstance(params, Sequence) else list(params)
+        if len(each) != len(prompts):
+            raise ConfigurationError(
+                f"generate got {len(prompts)} prompts and {len(each)} SamplingParams; expected one, or one a prompt."
+            )
+        token_ids = [encode_prompt(self.tokenizer, prompt) for prompt in prompts]
+        request_ids = [f"generate-{next(self._request_numbers)}" for _ in prompts]
+        for refusal in map(self.core.refusal, request_ids, token_ids, each):
+            if refusal is not None:
+                raise ConfigurationError(refusal)
+        self.core.claim()
+        try:
+            requests = self._run(zip(request_ids, token_ids, each, strict=True))
+        finally:
+            self.core.relinquish()
+        return [self._output(request) for request in requests]
+
+    def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
+        """Teacher-forced logits of one sequence through the paged path: float32 [len(token_ids), vocabulary].
+
+        Row i is the model's view of token i + 1. chunk_tokens: prefill in chunks of so many tokens; None: at once.
+        """
+        self.core.claim()
+        try:
+            return self._executor.logits(list(token_ids), chunk_tokens=chunk_tokens)
+        finally:
+            self.core.relinquish()
+
+    def take_steps(self) -> list[StepRecord]:
+        """The records of the steps since the last call, in order."""
+        return self.core.take_steps()
+
+    def _run(self, arrivals: Iterable[tuple[str, tuple[int, ...], SamplingParams]]) -> list[Request]:
+        try:
+            requests = [self.core.add_request(*arrival) for arrival in arrivals]
+            while self.core.has_work:
+                for ended in self.core.step().ended:
+                    if ended.state is not RequestState.FINISHED:
+                        raise RunError(f"Request {ended.request_id} failed: {ended.error}.")
+        finally:
+            if self.core.has_work:
+                self.core.abort_all(AbortCause.CANCELLED)
+                self.core.step()
+        return requests
+
+    def _output(self, request: Request) -> RequestOutput:
+        reason = request.finish_reason
+        token_ids = request.output_token_ids
+        shown = token_ids[:-1] if reason is FinishReason.STOP else token_ids
+        finish_reason: Literal["stop", "length"] = "stop" if reason is FinishReason.STOP else "length"
+        return RequestOutput(
+            request_id=request.request_id,
+            prompt_token_ids=request.prompt_token_ids,
+            token_ids=token_ids,
+            text=str(self.tokenizer.decode(list(shown), skip_special_tokens=True)),
+            finish_reason=finish_reason,
+            logprobs=tuple(request.output) if request.params.logprobs is not None else None,
+            timing=times_of(request),
+        )
+
+
+def _settings(config: EngineConfig | None, fields: dict[str, Any]) -> EngineConfig:
+    if config is not None and fields:
+        raise ConfigurationError(f"LLM got both a config and {', '.join(sorted(fields))}; give one or the other.")
+    unknown = sorted(fields.keys() - EngineConfig.__dataclass_fields__.keys())
+    if unknown:
+        raise ConfigurationError(
+            f"LLM does not know {', '.join(unknown)}; expected fields of EngineConfig: "
+            f"{', '.join(EngineConfig.__dataclass_fields__)}."
+        )
+    return config if config is not None else EngineConfig(**fields)
