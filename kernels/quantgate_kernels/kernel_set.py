@@ -19,6 +19,10 @@ class KernelSet(Protocol):
     name: str
     paths: dict[str, str]
 
+    def stored_form(self, weight: LinearWeight) -> LinearWeight:
+        """The form in which this set multiplies `weight`. Called once at load; it replaces the given form."""
+        ...
+
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """x [T, hidden] (+ residual) -> (normalised, the sum that goes on as residual)."""
         ...

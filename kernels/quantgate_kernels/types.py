@@ -18,6 +18,10 @@ class DenseWeight:
     def shape(self) -> tuple[int, int]:
         return self.weight.shape[0], self.weight.shape[1]
 
+    @property
+    def label(self) -> str:
+        return dtype_name(self.weight.dtype)
+
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.weight,)
 
@@ -35,6 +39,10 @@ class Int8ChannelWeight:
     @property
     def shape(self) -> tuple[int, int]:
         return self.codes.shape[0], self.codes.shape[1]
+
+    @property
+    def label(self) -> str:
+        return "int8"
 
     def tensors(self) -> tuple[Tensor, ...]:
         return self.codes, self.scales
@@ -58,11 +66,43 @@ class Int4GroupWeight:
     def shape(self) -> tuple[int, int]:
         return self.packed.shape[0], self.packed.shape[1] * self.group_size
 
+    @property
+    def label(self) -> str:
+        return f"int4-g{self.group_size}"
+
     def tensors(self) -> tuple[Tensor, ...]:
         return self.packed, self.scales
 
 
-LinearWeight = DenseWeight | Int8ChannelWeight | Int4GroupWeight
+INT4_TILE_OUTPUTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Int4TiledWeight:
+    """The same symmetric INT4 weight in the order that torch's CPU product reads on AVX-512: tiles of 64 outputs.
+
+    tiles: uint8 [out / 64, in, 32]; byte j holds the code of output j of the tile in its low nibble and that of output
+    j + 32 in its high nibble.
+    scales_and_zeros: [in / group_size, out, 2] in the activation dtype; the zeros are 0, as the scheme is symmetric.
+    """
+
+    tiles: Tensor
+    scales_and_zeros: Tensor
+    group_size: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.tiles.shape[0] * INT4_TILE_OUTPUTS, self.tiles.shape[1]
+
+    @property
+    def label(self) -> str:
+        return f"int4-g{self.group_size}"
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.tiles, self.scales_and_zeros
+
+
+LinearWeight = DenseWeight | Int8ChannelWeight | Int4GroupWeight | Int4TiledWeight
 
 
 def stored_bytes(weight: LinearWeight) -> int:

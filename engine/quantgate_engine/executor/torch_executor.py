@@ -1,0 +1,142 @@
+"""Computes steps with torch: one model, one scheme, one paged KV cache."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from quantgate_engine.clock import Clock, MonotonicClock
+from quantgate_engine.config import EngineConfig
+from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.executor.base import SampledToken, ScheduledSequence
+from quantgate_engine.executor.batch_input import build_batch
+from quantgate_engine.executor.kv_cache import allocate_kv_cache, block_count, context_limit
+from quantgate_engine.model.config import read_decoder_config
+from quantgate_engine.model.decoder import Decoder
+from quantgate_engine.model.loader import WeightLoader
+from quantgate_engine.model.model_folder import ModelFolder
+from quantgate_engine.model_info import ModelInfo
+from quantgate_engine.quant.perturbation import WeightPerturbation
+from quantgate_engine.quant.schemes import find_scheme
+from quantgate_engine.sampling.sampler import SamplingRow, sample
+from quantgate_engine.sampling_params import SamplingParams
+from quantgate_kernels.kernel_set import KernelSet
+from quantgate_kernels.registry import make_kernel_set
+from quantgate_kernels.types import KVLayer, dtype_name, stored_bytes
+
+
+class TorchExecutor:
+    """Implements `Executor`. Calls are serialised by a lock: a step and `logits` may come from different threads."""
+
+    def __init__(self, decoder: Decoder, info: ModelInfo, config: EngineConfig, kv_dtype: torch.dtype) -> None:
+        model = decoder.config
+        self.info = info
+        self.block_size = config.block_size
+        self.max_context_tokens = context_limit(config, model.max_position_embeddings)
+        self.num_blocks = block_count(config, self.max_context_tokens)
+        self.eos_token_ids = model.eos_token_ids
+        self._decoder = decoder
+        self._max_step_tokens = config.max_step_tokens
+        self._kv_dtype = kv_dtype
+        self._device = decoder.weights.embedding.device
+        self._cache = self._allocate(self.num_blocks)
+        self._lock = threading.Lock()
+
+    @classmethod
+    def load(
+        cls,
+        folder: ModelFolder,
+        scheme: str,
+        config: EngineConfig,
+        kernels: KernelSet | None = None,
+        perturbation: WeightPerturbation | None = None,
+        device: str = "cpu",
+        clock: Clock | None = None,
+    ) -> TorchExecutor:
+        """Raises ModelError for a folder that cannot be served, ConfigurationError for an unknown or unfit scheme."""
+        clock = clock or MonotonicClock()
+        started_ns = clock.now_ns()
+        if config.threads is not None:
+            torch.set_num_threads(config.threads)
+        kernels = kernels or make_kernel_set()
+        chosen, target = find_scheme(scheme), torch.device(device)
+        precision = chosen.precision(target)
+        model = read_decoder_config(folder.path)
+        weights = WeightLoader(model, chosen, precision, kernels, target, perturbation).load(folder.path)
+        decoder = Decoder(
+            model, weights, kernels, precision.compute, context_limit(config, model.max_position_embeddings)
+        )
+        info = ModelInfo(
+            name=folder.name,
+            scheme=chosen.name,
+            weight_bytes=weights.stored_bytes(),
+            linear_weight_bytes=sum(stored_bytes(projection.weight) for projection in weights.projections()),
+            load_seconds=(clock.now_ns() - started_ns) / 1e9,
+            compute_dtype=dtype_name(precision.compute),
+            head_dtype=dtype_name(precision.storage),
+            kv_dtype=dtype_name(precision.compute),
+            kernel_set=kernels.name,
+            kernel_paths=kernels.paths,
+            provenance=folder.provenance,
+            weights_sha256=folder.weights_sha256,
+            tokenizer_sha256=folder.tokenizer_sha256,
+        )
+        return cls(decoder, info, config, kv_dtype=precision.compute)
+
+    def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]:
+        if not sequences:
+            return []
+        with self._lock, torch.inference_mode():
+            hidden, ends = self._forward(sequences, self._cache)
+            sampling = [index for index, sequence in enumerate(sequences) if sequence.sample]
+            if not sampling:
+                return [None] * len(sequences)
+            last_rows = torch.tensor([ends[index] - 1 for index in sampling], device=self._device)
+            logits = self._decoder.logits(hidden.index_select(0, last_rows))
+            drawn = sample(logits, [_sampling_row(sequences[index]) for index in sampling])
+        tokens: list[SampledToken | None] = [None] * len(sequences)
+        for index, token in zip(sampling, drawn, strict=True):
+            tokens[index] = token
+        return tokens
+
+    def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
+        """float32 [len(token_ids), vocab]: teacher-forced, through the paged path, `chunk_tokens` rows at a time.
+
+        None takes the engine's step budget. Keys and values go to blocks of its own, so that running requests and
+        their blocks are not touched. Raises ConfigurationError where the tokens are none, or more than a request may
+        have, or need more blocks than the engine's pool holds.
+        """
+        blocks = -(-len(token_ids) // self.block_size)
+        if not 0 < len(token_ids) <= self.max_context_tokens or blocks > self.num_blocks:
+            raise ConfigurationError(
+                f"logits() got {len(token_ids)} tokens; expected 1 to {self.max_context_tokens} tokens that fit in "
+                f"{self.num_blocks} blocks of {self.block_size}."
+            )
+        chunk = chunk_tokens or self._max_step_tokens
+        table = tuple(range(blocks))
+        with self._lock, torch.inference_mode():
+            cache = self._allocate(blocks)
+            output = torch.empty(len(token_ids), self._decoder.config.vocab_size, device=self._device)
+            for start in range(0, len(token_ids), chunk):
+                part = tuple(token_ids[start : start + chunk])
+                sequence = ScheduledSequence("logits", part, start, table, sample=False, params=SamplingParams())
+                hidden, _ = self._forward((sequence,), cache)
+                output[start : start + len(part)] = self._decoder.logits(hidden)
+        return output
+
+    def _forward(
+        self, sequences: tuple[ScheduledSequence, ...], cache: tuple[KVLayer, ...]
+    ) -> tuple[Tensor, tuple[int, ...]]:
+        """-> (hidden states [T, hidden], the row after each sequence's last)."""
+        token_ids, batch = build_batch(sequences, self.block_size, self._device)
+        return self._decoder.hidden_states(token_ids, cache, batch), batch.query_starts_host[1:]
+
+    def _allocate(self, blocks: int) -> tuple[KVLayer, ...]:
+        return allocate_kv_cache(self._decoder.config, blocks, self.block_size, self._kv_dtype, self._device)
+
+
+def _sampling_row(sequence: ScheduledSequence) -> SamplingRow:
+    return SamplingRow(params=sequence.params, position=sequence.start_position + len(sequence.token_ids))

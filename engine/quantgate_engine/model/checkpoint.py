@@ -1,0 +1,69 @@
+"""A safetensors checkpoint (one file or shards) as a map from name to tensor, read one tensor at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from quantgate_engine.errors import ModelError
+from quantgate_engine.model.checkpoint_check import weight_files
+
+
+class Checkpoint:
+    """Knows which tensors were taken, so that a checkpoint that holds more than the decoder reads is refused."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files: list[Any] = []
+        self._homes: dict[str, Any] = {}
+        self._taken: set[str] = set()
+        for path in weight_files(folder):
+            try:
+                handle: Any = safe_open(path, framework="pt")
+            except (SafetensorError, OSError) as error:
+                raise ModelError(f"{path}: this is not a readable safetensors file ({error}).") from error
+            names: list[str] = handle.keys()
+            self._files.append(handle)
+            self._homes.update(dict.fromkeys(names, handle))
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for handle in self._files:
+            handle.__exit__(kind, error, trace)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._homes
+
+    def take(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """The tensor in float32, whatever it is stored in: quantization and rounding start from there."""
+        if name not in self._homes:
+            raise ModelError(f"{self.folder}: the weights lack the tensor {name} of shape {list(shape)}.")
+        tensor: Tensor = self._homes[name].get_tensor(name)
+        if tuple(tensor.shape) != shape:
+            raise ModelError(
+                f"{self.folder}: tensor {name} has the shape {list(tensor.shape)}; config.json calls for {list(shape)}."
+            )
+        if not tensor.is_floating_point():
+            raise ModelError(
+                f"{self.folder}: tensor {name} is stored as {tensor.dtype}; a floating dtype was expected."
+            )
+        self._taken.add(name)
+        return tensor.to(torch.float32)
+
+    def refuse_leftovers(self, ignored_suffixes: tuple[str, ...]) -> None:
+        """A tensor that nobody read would change the model's answers if it were: better no answers than wrong ones."""
+        left = sorted(name for name in self._homes if name not in self._taken and not name.endswith(ignored_suffixes))
+        if left:
+            raise ModelError(
+                f"{self.folder}: the weights hold {len(left)} tensors that this decoder has no place for "
+                f"(first: {left[0]}); the architecture is not served."
+            )

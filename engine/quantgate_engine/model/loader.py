@@ -1,0 +1,92 @@
+"""From a Hugging Face folder to the decoder's weights, layer by layer, so that one layer at most stands in float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from quantgate_engine.model.checkpoint import Checkpoint
+from quantgate_engine.model.config import DecoderConfig
+from quantgate_engine.model.decoder import DecoderLayer, DecoderWeights, HeadNorm, Projection
+from quantgate_engine.quant.perturbation import WeightPerturbation
+from quantgate_engine.quant.precision import Precision
+from quantgate_engine.quant.scheme import Scheme
+from quantgate_kernels.kernel_set import KernelSet
+from quantgate_kernels.types import DenseWeight
+
+# Rotary tables are computed; a tied head is the embedding, even where the file repeats it.
+IGNORED_SUFFIXES = ("rotary_emb.inv_freq",)
+TIED_HEAD_SUFFIX = "lm_head.weight"
+
+
+@dataclass(frozen=True, slots=True)
+class WeightLoader:
+    """What turns a stored tensor into a weight of the decoder."""
+
+    config: DecoderConfig
+    scheme: Scheme
+    precision: Precision
+    kernels: KernelSet
+    device: torch.device
+    perturbation: WeightPerturbation | None = None
+
+    def load(self, folder: Path) -> DecoderWeights:
+        """Raises ModelError for a missing, superfluous or misshapen tensor, ConfigurationError for an unfit scheme."""
+        config = self.config
+        self.scheme.check_inputs(config.linear_inputs())
+        with Checkpoint(folder) as checkpoint, torch.inference_mode():
+            vocab_shape = (config.vocab_size, config.hidden_size)
+            embedding = self._stored(checkpoint.take("model.embed_tokens.weight", vocab_shape))
+            layers = tuple(self._layer(checkpoint, f"model.layers.{index}.") for index in range(config.num_layers))
+            final_norm = self._norm(checkpoint, "model.norm.weight", config.hidden_size)
+            head = embedding if config.tied_head else self._stored(checkpoint.take("lm_head.weight", vocab_shape))
+            tied = (TIED_HEAD_SUFFIX,) if config.tied_head else ()
+            checkpoint.refuse_leftovers(IGNORED_SUFFIXES + tied)
+        return DecoderWeights(embedding=embedding, layers=layers, final_norm=final_norm, head=DenseWeight(head))
+
+    def _layer(self, checkpoint: Checkpoint, prefix: str) -> DecoderLayer:
+        config = self.config
+        attention, ffn = f"{prefix}self_attn.", f"{prefix}mlp."
+        queries, keys = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+        head_norm = None
+        if f"{attention}q_norm.weight" in checkpoint:
+            head_norm = HeadNorm(
+                query=self._norm(checkpoint, f"{attention}q_norm.weight", config.head_dim),
+                key=self._norm(checkpoint, f"{attention}k_norm.weight", config.head_dim),
+            )
+        qkv_parts = {f"{attention}q_proj": queries, f"{attention}k_proj": keys, f"{attention}v_proj": keys}
+        gate_up_parts = {f"{ffn}gate_proj": config.ffn_size, f"{ffn}up_proj": config.ffn_size}
+        return DecoderLayer(
+            attention_norm=self._norm(checkpoint, f"{prefix}input_layernorm.weight", config.hidden_size),
+            query_key_value=self._projection(checkpoint, qkv_parts, config.hidden_size),
+            head_norm=head_norm,
+            attention_output=self._projection(checkpoint, {f"{attention}o_proj": config.hidden_size}, queries),
+            ffn_norm=self._norm(checkpoint, f"{prefix}post_attention_layernorm.weight", config.hidden_size),
+            gate_up=self._projection(checkpoint, gate_up_parts, config.hidden_size),
+            down=self._projection(checkpoint, {f"{ffn}down_proj": config.hidden_size}, config.ffn_size),
+        )
+
+    def _projection(self, checkpoint: Checkpoint, parts: dict[str, int], inputs: int) -> Projection:
+        """Layers that read the same input (name -> outputs), stacked into one product.
+
+        Every scheme scales output channels apart, so that stacking changes no quantized value.
+        """
+        weights, biases = [], []
+        for name, outputs in parts.items():
+            weight = checkpoint.take(f"{name}.weight", (outputs, inputs))
+            weights.append(weight if self.perturbation is None else self.perturbation.apply(name, weight))
+            if f"{name}.bias" in checkpoint:
+                biases.append(checkpoint.take(f"{name}.bias", (outputs,)))
+        stacked = torch.cat(weights).to(self.device)
+        quantized = self.scheme.quantize(stacked, self.precision)
+        bias = torch.cat(biases).to(self.device, self.precision.compute) if biases else None
+        return Projection(weight=self.kernels.stored_form(quantized), bias=bias)
+
+    def _norm(self, checkpoint: Checkpoint, name: str, size: int) -> Tensor:
+        return checkpoint.take(name, (size,)).to(self.device, self.precision.compute)
+
+    def _stored(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.device, self.precision.storage)

@@ -1,0 +1,32 @@
+"""What an arm really is: widths, bytes and paths, for manifests and reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A loaded model.
+
+    weight_bytes: bytes of all weight tensors, each counted once (a tied head is the embedding).
+    linear_weight_bytes: those of the decoder's linear layers, scales included, biases and the head not.
+    compute_dtype: of activations; head_dtype: in which embedding and head are stored; kv_dtype: of the cache.
+    kernel_paths: which implementation each operation took so far; it fills as operations run.
+    provenance: as ModelFolder.provenance.
+    """
+
+    name: str
+    scheme: str
+    weight_bytes: int
+    linear_weight_bytes: int
+    load_seconds: float
+    compute_dtype: str
+    head_dtype: str
+    kv_dtype: str
+    kernel_set: str
+    kernel_paths: dict[str, str]
+    provenance: dict[str, Any]
+    weights_sha256: str
+    tokenizer_sha256: str

@@ -1,0 +1,33 @@
+"""What a quantization scheme is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from quantgate_engine.quant.precision import Precision
+from quantgate_kernels.types import LinearWeight
+
+
+def any_inputs(_inputs: Mapping[str, int]) -> None:
+    """For schemes that fit every layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """How linear layers are stored, and in what precision everything else is.
+
+    precision: asks the device for the dtypes of embedding, head, activations and KV.
+    quantize: (weight float32 [out, in], precision) -> the stored weight; each output channel on its own, so that layers
+        may be stacked along their outputs before or after.
+    check_inputs: (layer name -> its number of inputs) raises ConfigurationError where the scheme does not fit a layer.
+    """
+
+    name: str
+    summary: str
+    precision: Callable[[torch.device], Precision]
+    quantize: Callable[[Tensor, Precision], LinearWeight]
+    check_inputs: Callable[[Mapping[str, int]], None] = any_inputs

@@ -1,0 +1,66 @@
+"""From a step's logits to its tokens: one argmax for all greedy rows, one draw for each other row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from quantgate_engine.executor.base import SampledToken
+from quantgate_engine.sampling.draw import uniform
+from quantgate_engine.sampling_params import SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRow:
+    """How one row's token is drawn; `position` is the place that the token takes in its sequence."""
+
+    params: SamplingParams
+    position: int
+
+
+def sample(logits: Tensor, rows: Sequence[SamplingRow]) -> list[SampledToken]:
+    """logits float32 [R, vocab], one row per entry of `rows`. Each token depends on its own row alone."""
+    tokens: list[int] = logits.argmax(dim=-1).tolist()
+    for index, row in enumerate(rows):
+        if row.params.temperature > 0:
+            tokens[index] = draw_token(logits[index], row)
+    return [_sampled_token(*drawn) for drawn in zip(logits, tokens, rows, strict=True)]
+
+
+def draw_token(logits: Tensor, row: SamplingRow) -> int:
+    """logits [vocab] -> a token, by inverting the distribution function at the row's uniform number.
+
+    Temperature first, then the `top_k` most likely tokens, then the smallest set of them whose probability reaches
+    `top_p` (Holtzman et al. 2019, arXiv:1904.09751).
+    """
+    params = row.params
+    scaled = logits.double() / params.temperature
+    if params.top_k == 0 and params.top_p == 1.0:
+        return _invert(scaled.softmax(dim=-1), row)
+    kept = min(params.top_k or scaled.numel(), scaled.numel())
+    likeliest, token_ids = torch.topk(scaled, kept)
+    probabilities = likeliest.softmax(dim=-1)
+    # A token stays when the mass before it is short of top_p: the first always does.
+    probabilities = probabilities[probabilities.cumsum(dim=-1) - probabilities < params.top_p]
+    return int(token_ids[_invert(probabilities, row)])
+
+
+def _invert(probabilities: Tensor, row: SamplingRow) -> int:
+    """The first index at which the running sum exceeds u times the total."""
+    cumulative = probabilities.cumsum(dim=-1)
+    target = uniform(row.params.seed, row.position) * cumulative[-1]
+    return min(int(torch.searchsorted(cumulative, target, right=True)), probabilities.numel() - 1)
+
+
+def _sampled_token(logits: Tensor, token: int, row: SamplingRow) -> SampledToken:
+    """With log-probabilities of the model itself: before temperature and before any cut."""
+    alternatives = row.params.logprobs
+    if alternatives is None:
+        return SampledToken(token)
+    logprobs = logits.log_softmax(dim=-1)
+    values, token_ids = torch.topk(logprobs, alternatives)
+    top = tuple(zip(token_ids.tolist(), values.tolist(), strict=True))
+    return SampledToken(token, logprob=float(logprobs[token]), top_logprobs=top)

@@ -1,0 +1,142 @@
+"""Paged causal attention in plain torch: one padded product for all decodes, one for each prefill chunk.
+
+What depends on the batch alone (which slots to gather, what to mask) is planned once per step and reused by every
+layer. Keys and values are gathered slot by slot and never read outside a sequence's own context: positions that pad a
+short context point at its first slot, so that whatever stands in free or half-filled blocks cannot reach a result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from quantgate_kernels.types import AttentionBatch, KVLayer
+
+# Contexts in one padded product may be at most this much shorter than the longest; beyond it a new group starts.
+LONGEST_PADDING_RATIO = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeGroup:
+    """Sequences with one new token each, their contexts padded to `length`.
+
+    rows: int64 [S] in the step's rows; slots: int64 [S * length]; mask: [S, 1, 1, length], 0 or -inf.
+    """
+
+    rows: Tensor
+    slots: Tensor
+    mask: Tensor
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillChunk:
+    """One sequence with several new tokens: rows start..stop, context slots int64 [L], mask [stop - start, L].
+
+    The mask is None where the chunk is the whole context, which plain causal attention covers.
+    """
+
+    start: int
+    stop: int
+    slots: Tensor
+    mask: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionPlan:
+    decode: tuple[DecodeGroup, ...]
+    prefill: tuple[PrefillChunk, ...]
+
+
+def plan_attention(batch: AttentionBatch, dtype: torch.dtype) -> AttentionPlan:
+    """Work out a step's gathers and masks; `dtype` is that of the queries, which additive masks must share."""
+    starts, contexts = batch.query_starts_host, batch.context_lens_host
+    decoding = [index for index in range(batch.num_sequences) if starts[index + 1] - starts[index] == 1]
+    prefilling = [index for index in range(batch.num_sequences) if starts[index + 1] - starts[index] > 1]
+    return AttentionPlan(
+        decode=tuple(_decode_group(batch, group, dtype) for group in _groups_of_like_length(decoding, contexts)),
+        prefill=tuple(_prefill_chunk(batch, index, dtype) for index in prefilling),
+    )
+
+
+def attend(q: Tensor, cache: KVLayer, plan: AttentionPlan, scale: float) -> Tensor:
+    """q [T, heads, head_dim] -> [T, heads * head_dim]."""
+    rows, heads, head_dim = q.shape
+    output = torch.empty(rows, heads * head_dim, dtype=q.dtype, device=q.device)
+    for group in plan.decode:
+        output.index_copy_(0, group.rows, _attend_decode(q.index_select(0, group.rows), cache, group, scale))
+    for chunk in plan.prefill:
+        output[chunk.start : chunk.stop] = _attend_prefill(q[chunk.start : chunk.stop], cache, chunk, scale)
+    return output
+
+
+def _groups_of_like_length(sequences: list[int], contexts: tuple[int, ...]) -> list[list[int]]:
+    groups: list[list[int]] = []
+    for index in sorted(sequences, key=lambda sequence: -contexts[sequence]):
+        if groups and contexts[index] >= LONGEST_PADDING_RATIO * contexts[groups[-1][0]]:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
+def _decode_group(batch: AttentionBatch, sequences: list[int], dtype: torch.dtype) -> DecodeGroup:
+    device = batch.block_tables.device
+    length = max(batch.context_lens_host[index] for index in sequences)
+    chosen = torch.tensor(sequences, device=device)
+    positions = torch.arange(length, device=device)
+    outside = positions >= batch.context_lens.index_select(0, chosen).unsqueeze(1)
+    positions = positions.expand(len(sequences), length).masked_fill(outside, 0)
+    tables = batch.block_tables.index_select(0, chosen).to(torch.int64)
+    slots = tables.gather(1, positions // batch.block_size) * batch.block_size + positions % batch.block_size
+    mask = torch.zeros(outside.shape, dtype=dtype, device=device).masked_fill_(outside, float("-inf"))
+    rows = torch.tensor([batch.query_starts_host[index] for index in sequences], device=device)
+    return DecodeGroup(rows=rows, slots=slots.reshape(-1), mask=mask[:, None, None, :], length=length)
+
+
+def _prefill_chunk(batch: AttentionBatch, index: int, dtype: torch.dtype) -> PrefillChunk:
+    start, stop = batch.query_starts_host[index], batch.query_starts_host[index + 1]
+    length = batch.context_lens_host[index]
+    device = batch.block_tables.device
+    positions = torch.arange(length, device=device)
+    table = batch.block_tables[index].to(torch.int64)
+    slots = table.index_select(0, positions // batch.block_size) * batch.block_size + positions % batch.block_size
+    if stop - start == length:
+        return PrefillChunk(start=start, stop=stop, slots=slots, mask=None)
+    future = positions.unsqueeze(0) > positions[length - (stop - start) :].unsqueeze(1)
+    mask = torch.zeros(future.shape, dtype=dtype, device=device).masked_fill_(future, float("-inf"))
+    return PrefillChunk(start=start, stop=stop, slots=slots, mask=mask)
+
+
+def _attend_decode(q: Tensor, cache: KVLayer, group: DecodeGroup, scale: float) -> Tensor:
+    """The query heads that share a key head take the place of query positions, so that no key is repeated."""
+    sequences, heads, head_dim = q.shape
+    kv_heads = cache.keys.shape[2]
+    keys = _gather(cache.keys, group.slots).view(sequences, group.length, kv_heads, head_dim).transpose(1, 2)
+    values = _gather(cache.values, group.slots).view(sequences, group.length, kv_heads, head_dim).transpose(1, 2)
+    grouped = q.view(sequences, kv_heads, heads // kv_heads, head_dim)
+    attended = F.scaled_dot_product_attention(grouped, keys, values, attn_mask=group.mask, scale=scale)
+    return attended.reshape(sequences, heads * head_dim)
+
+
+def _attend_prefill(q: Tensor, cache: KVLayer, chunk: PrefillChunk, scale: float) -> Tensor:
+    """Key heads stand in the batch dimension and are broadcast, not copied, over the query heads that share them."""
+    rows, heads, head_dim = q.shape
+    kv_heads = cache.keys.shape[2]
+    shared = (kv_heads, heads // kv_heads, chunk.slots.numel(), head_dim)
+    keys = _gather(cache.keys, chunk.slots).transpose(0, 1).unsqueeze(1).expand(shared)
+    values = _gather(cache.values, chunk.slots).transpose(0, 1).unsqueeze(1).expand(shared)
+    grouped = q.view(rows, kv_heads, heads // kv_heads, head_dim).permute(1, 2, 0, 3)
+    attended = F.scaled_dot_product_attention(
+        grouped, keys, values, attn_mask=chunk.mask, is_causal=chunk.mask is None, scale=scale
+    )
+    return attended.permute(2, 0, 1, 3).reshape(rows, heads * head_dim)
+
+
+def _gather(cache: Tensor, slots: Tensor) -> Tensor:
+    """[num_blocks, block_size, kv_heads, head_dim] at slots [N] -> [N, kv_heads, head_dim]."""
+    kv_heads, head_dim = cache.shape[2:]
+    return cache.view(-1, kv_heads * head_dim).index_select(0, slots).view(-1, kv_heads, head_dim)

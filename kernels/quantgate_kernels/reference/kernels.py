@@ -1,0 +1,74 @@
+"""The `reference` kernel set: every operation by torch alone, on any device. It defines what is right."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from quantgate_kernels.reference.attention import AttentionPlan, attend, plan_attention
+from quantgate_kernels.reference.linear import multiply, stored_form
+from quantgate_kernels.types import AttentionBatch, KVLayer, LinearWeight
+
+
+class ReferenceKernels:
+    """Implements `KernelSet`."""
+
+    name = "reference"
+
+    def __init__(self) -> None:
+        self.paths: dict[str, str] = {}
+        self._planned: tuple[AttentionBatch, torch.dtype, AttentionPlan] | None = None
+
+    def stored_form(self, weight: LinearWeight) -> LinearWeight:
+        return stored_form(weight)
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """y = x / sqrt(mean(x^2) + eps) * weight, the mean in float32 (Zhang and Sennrich 2019, arXiv:1910.07467)."""
+        self.paths["rms_norm"] = "torch"
+        total = x if residual is None else x + residual
+        wide = total.float()
+        normalised = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+        return normalised.to(x.dtype) * weight, total
+
+    def rope_and_write_kv(
+        self, qkv: Tensor, cos: Tensor, sin: Tensor, num_heads: int, num_kv_heads: int, cache: KVLayer, slots: Tensor
+    ) -> Tensor:
+        """Half-rotation rope in float32: (a, b) -> (a cos - b sin, b cos + a sin) over the halves of a head."""
+        self.paths["rope_and_write_kv"] = "torch"
+        rows, head_dim = cos.shape
+        heads = qkv.view(rows, num_heads + 2 * num_kv_heads, head_dim)
+        wide = heads[:, : num_heads + num_kv_heads].float()
+        half = head_dim // 2
+        cos_half, sin_half = cos[:, None, :half], sin[:, None, :half]
+        first, second = wide[..., :half], wide[..., half:]
+        rotated = torch.empty(wide.shape, dtype=qkv.dtype, device=qkv.device)
+        rotated[..., :half] = torch.addcmul(first * cos_half, second, sin_half, value=-1)
+        rotated[..., half:] = torch.addcmul(second * cos_half, first, sin_half)
+        width = num_kv_heads * head_dim
+        keys = rotated[:, num_heads:].reshape(rows, width)
+        values = heads[:, num_heads + num_kv_heads :].reshape(rows, width)
+        cache.keys.view(-1, width).index_copy_(0, slots, keys)
+        cache.values.view(-1, width).index_copy_(0, slots, values)
+        return rotated[:, :num_heads]
+
+    def attention(self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float) -> Tensor:
+        self.paths["attention"] = "torch.scaled_dot_product_attention"
+        return attend(q, cache, self._plan(batch, q.dtype), scale)
+
+    def silu_and_mul(self, gate_up: Tensor) -> Tensor:
+        self.paths["silu_and_mul"] = "torch"
+        gate, up = gate_up.chunk(2, dim=-1)
+        return F.silu(gate).mul_(up)
+
+    def linear(self, x: Tensor, weight: LinearWeight, bias: Tensor | None = None) -> Tensor:
+        product = multiply(x, weight, self.paths)
+        return product if bias is None else product + bias
+
+    def _plan(self, batch: AttentionBatch, dtype: torch.dtype) -> AttentionPlan:
+        """All layers of a step pass the same batch object; only the first of them plans."""
+        planned = self._planned
+        if planned is None or planned[0] is not batch or planned[1] != dtype:
+            planned = (batch, dtype, plan_attention(batch, dtype))
+            self._planned = planned
+        return planned[2]

@@ -1,0 +1,86 @@
+"""x @ weight.T for each stored form. The path is chosen by the number of rows from small committed tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from quantgate_kernels.int4_packing import dequantize_groups
+from quantgate_kernels.reference import int4, int8
+from quantgate_kernels.types import (
+    DenseWeight,
+    Int4GroupWeight,
+    Int4TiledWeight,
+    Int8ChannelWeight,
+    LinearWeight,
+)
+
+
+def dense_linear(x: Tensor, weight: DenseWeight) -> Tensor:
+    """Storage may be narrower than the arithmetic (16-bit weights where the device has no 16-bit products)."""
+    return F.linear(x, weight.weight.to(x.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class RowPath:
+    """One way to multiply, for batches of at most `max_rows` rows (None: any number) that it `supports`."""
+
+    max_rows: int | None
+    path: str
+    multiply: Callable[[Tensor, Any], Tensor]
+    supports: Callable[[Tensor], bool] = lambda _: True
+
+    def takes(self, x: Tensor) -> bool:
+        return (self.max_rows is None or x.shape[0] <= self.max_rows) and self.supports(x)
+
+
+# Measured on 2 cores of an AVX512-BF16 CPU, torch 2.13, weight 3072 x 576, microseconds per call:
+#   rows                        1     8    16    128     512
+#   dense bfloat16            229   284   355   1254    5022
+#   int8, aten op             130   364   558   3363   12697
+#   int8, convert codes       237   285   348   1729    5622
+#   int4, aten op              52   174   338   2660   10647
+ROW_PATHS: dict[type, tuple[RowPath, ...]] = {
+    DenseWeight: (RowPath(None, "torch.linear", dense_linear),),
+    Int8ChannelWeight: (
+        RowPath(4, "aten._weight_int8pack_mm", int8.multiply_packed, int8.has_packed_product),
+        RowPath(None, "convert codes, torch.linear, scale", int8.multiply_converted),
+    ),
+    Int4TiledWeight: (
+        RowPath(64, "aten._weight_int4pack_mm_for_cpu", int4.multiply_tiled),
+        RowPath(None, "dequantize tiles, torch.matmul", int4.multiply_dequantized_tiles),
+    ),
+    Int4GroupWeight: (RowPath(None, "dequantize groups, torch.linear", int4.multiply_dequantized_groups),),
+}
+
+
+def multiply(x: Tensor, weight: LinearWeight, paths: dict[str, str]) -> Tensor:
+    """x [T, in] -> [T, out]; notes in `paths` which way was taken for this form and class of row counts."""
+    for candidate in ROW_PATHS[type(weight)]:
+        if candidate.takes(x):
+            rows = "" if candidate.max_rows is None else f".rows<={candidate.max_rows}"
+            paths[f"linear.{weight.label}{rows}"] = candidate.path
+            return candidate.multiply(x, weight)
+    raise AssertionError(f"no path multiplies {type(weight).__name__}; the last row of a table must take any batch")
+
+
+def stored_form(weight: LinearWeight) -> LinearWeight:
+    """The one form in which `weight` is kept: tiled where torch's INT4 product can read it, as it came otherwise."""
+    if isinstance(weight, Int4GroupWeight) and int4.has_tiled_product(weight):
+        return int4.tile(weight)
+    return weight
+
+
+def dequantize(weight: LinearWeight) -> Tensor:
+    """float32 [out, in]: what the stored form stands for, by definition. Every kernel is checked against it."""
+    if isinstance(weight, DenseWeight):
+        return weight.weight.float()
+    if isinstance(weight, Int8ChannelWeight):
+        return weight.codes.float() * weight.scales.float().unsqueeze(1)
+    groups = int4.untile(weight) if isinstance(weight, Int4TiledWeight) else weight
+    return dequantize_groups(groups, torch.float32)
