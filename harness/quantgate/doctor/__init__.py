@@ -1,0 +1,1 @@
+"""What this machine has of all that quantgate needs or can use."""
