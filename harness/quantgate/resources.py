@@ -18,6 +18,12 @@ def find_suite(name_or_path: str) -> Path:
     return _find(name_or_path, bundled_root() / "suites", "suite")
 
 
+def tasks_folder(suite_path: Path) -> Path:
+    """The folder of task files: `tasks/` beside the suite where there is one, else the bundled tasks."""
+    beside = suite_path.parent / "tasks"
+    return beside if beside.is_dir() else bundled_root() / "suites" / "tasks"
+
+
 def find_policy(name_or_path: str, beside: Path | None = None) -> Path:
     """A policy file by path (also relative to the folder `beside`), or a bundled policy by name (`mixed`)."""
     if beside is not None and (beside / name_or_path).is_file():
@@ -34,5 +40,6 @@ def _find(name_or_path: str, folder: Path, kind: str) -> Path:
         return bundled
     known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
     raise ConfigurationError(
-        f"{kind} {name_or_path!r} is neither a file nor a bundled {kind}; give a path to a YAML file or one of: {known}."
+        f"{kind} {name_or_path!r} is neither a file nor a bundled {kind}; "
+        f"give a path to a YAML file or one of: {known}."
     )

@@ -26,7 +26,10 @@ def prefill_tok_s(llm: LLM, prompt_tokens: int, repeats: int, seed: int) -> floa
 
 
 def decode_tok_s(llm: LLM, batch: int, context_tokens: int, repeats: int, seed: int) -> float:
-    """Output tokens per second of steps in which all `batch` requests decode at `context_tokens` and nothing prefills."""
+    """Output tokens per second of the steps in which all `batch` requests decode and nothing prefills.
+
+    Each request has a context of `context_tokens` when its decoding starts.
+    """
     # The first request decodes while the last one's prompt is still computed, so outputs are longer by that many steps.
     prefill_steps = math.ceil(batch * context_tokens / max(1, llm.config.max_step_tokens - batch)) + batch
     params = SamplingParams(max_tokens=DECODE_STEPS + prefill_steps, ignore_eos=True)

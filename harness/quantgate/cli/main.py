@@ -19,8 +19,8 @@ from quantgate.cli.report import report
 from quantgate.cli.run import run
 from quantgate_engine.errors import QuantgateError
 
-EXIT_CODES = """Exit codes: 0 ship, 1 regression (do not ship), 2 usage or configuration, 3 the run failed or its load was
-not delivered, 4 not enough evidence, 5 baseline missing or not comparable, 130 interrupted."""
+EXIT_CODES = """Exit codes: 0 ship, 1 regression (do not ship), 2 usage or configuration, 3 the run failed or its
+load was not delivered, 4 not enough evidence, 5 baseline missing or not comparable, 130 interrupted."""
 
 app = typer.Typer(
     name="quantgate",

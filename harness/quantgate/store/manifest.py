@@ -108,4 +108,8 @@ class RunManifest(_Strict):
     workload: WorkloadManifest | None = None
     fidelity: list[FidelityCertificate] = []
     environment: Environment
+    process_peak_memory_bytes: int | None = None
+    """Largest resident set of the process that held all in-process arms."""
+    planted: dict[str, float] = {}
+    """Weight noise planted on arms by the hidden test option (relative sigma by arm id); empty in honest runs."""
     failure: str | None = None

@@ -1,0 +1,81 @@
+"""`quantgate bench`: prefill and decode throughput alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from quantgate.cli.progress import ProgressReporter
+from quantgate_engine.errors import ConfigurationError
+
+
+def bench(
+    model: Annotated[str, typer.Option(help="Known name, Hugging Face folder or id, or GGUF file.")] = (
+        "smollm2-135m-instruct"
+    ),
+    schemes: Annotated[str, typer.Option(help="Comma-separated schemes, one arm each.")] = "fp16,int8-w8a16,int4-g64",
+    prompt_lengths: Annotated[str, typer.Option(help="Prompt lengths for prefill at batch 1.")] = "128,512",
+    batch_sizes: Annotated[str, typer.Option(help="Batch sizes for decode.")] = "1,8,16",
+    context: Annotated[int, typer.Option(min=1, help="Context tokens of each request while decode is measured.")] = 512,
+    repeats: Annotated[int, typer.Option(min=1, help="Measurements of each figure; the median is reported.")] = 3,
+    seed: Annotated[int, typer.Option(help="Seed of the random prompts.")] = 0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Compute threads.")] = None,
+    max_step_tokens: Annotated[int, typer.Option(min=1, help="Token budget of one engine step.")] = 512,
+    json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Measure prefill and decode throughput of each arm alone, with the device's bound beside.
+
+    Example: quantgate bench --schemes fp16,int4-g64 --prompt-lengths 512 --batch-sizes 1,16
+    """
+    from quantgate.bench.bench_arms import BenchSettings, bench_arms
+
+    settings = BenchSettings(
+        model=model,
+        schemes=tuple(part.strip() for part in schemes.split(",") if part.strip()),
+        prompt_lengths=_integers(prompt_lengths, "--prompt-lengths"),
+        batch_sizes=_integers(batch_sizes, "--batch-sizes"),
+        context_tokens=context,
+        repeats=repeats,
+        seed=seed,
+        threads=threads,
+        max_step_tokens=max_step_tokens,
+    )
+    if not settings.schemes:
+        raise ConfigurationError("--schemes names no scheme; expected a list such as fp16,int4-g64.")
+    document = bench_arms(settings, ProgressReporter(Console(stderr=True)))
+    if json_output:
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        _print_table(document)
+
+
+def _integers(text: str, option: str) -> tuple[int, ...]:
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or min(numbers) < 1:
+        raise ConfigurationError(f"{option} is {text!r}; expected positive integers separated by commas.")
+    return numbers
+
+
+def _print_table(document: dict[str, Any]) -> None:
+    from quantgate.bench.bench_arms import bench_rows
+
+    arms = document["arms"]
+    table = Table(title=f"{document['model']}: tokens per second (share of the device's bound)")
+    table.add_column("figure")
+    for arm_id in arms:
+        table.add_column(arm_id, justify="right")
+    table.add_row("weight bytes", *(f"{arm['weight_bytes'] / 1e6:,.1f} MB" for arm in arms.values()))
+    table.add_row("load", *(f"{arm['load_seconds']:.2f} s" for arm in arms.values()))
+    table.add_row("compute dtype", *(str(arm["compute_dtype"]) for arm in arms.values()))
+    for figure, size, values, bounds in bench_rows(document):
+        kind, unit = figure.split("_")[0], "prompt tokens" if figure.startswith("prefill") else "requests"
+        cells = (f"{values[arm_id]:,.0f} ({values[arm_id] / bounds[arm_id]:.0%})" for arm_id in arms)
+        table.add_row(f"{kind}, {size} {unit}", *cells)
+    Console().print(table)

@@ -1,0 +1,85 @@
+"""Loads the arms of a suite: one engine per arm, all in this process, so that they can take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quantgate.cli.progress import Advance
+from quantgate.replay.arms import ReplayArm, with_aa_arm
+from quantgate.store.manifest import ArmManifest, ModelManifest
+from quantgate.suite import Suite
+from quantgate.targets.bundled_engine import BundledEngineTarget
+from quantgate_engine import LLM
+from quantgate_engine.quant.perturbation import WeightPerturbation
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedArms:
+    """The engines by arm id (baseline and candidates) and the arms as they are replayed (the A/A arm included)."""
+
+    engines: dict[str, LLM]
+    replay_arms: tuple[ReplayArm, ...]
+    baseline_id: str
+
+    @property
+    def baseline(self) -> LLM:
+        return self.engines[self.baseline_id]
+
+    def manifests(self) -> list[ArmManifest]:
+        """What was loaded, with the kernel paths that were taken so far."""
+        return [_manifest(arm) for arm in self.replay_arms]
+
+    def model_manifest(self) -> ModelManifest:
+        info = self.baseline.info
+        return ModelManifest(
+            name=info.name,
+            weights_sha256=info.weights_sha256,
+            tokenizer_sha256=info.tokenizer_sha256,
+            provenance=info.provenance,
+        )
+
+
+def load_arms(suite: Suite, perturbations: Mapping[str, WeightPerturbation], advance: Advance) -> LoadedArms:
+    """Raises ModelError or ConfigurationError where the model, a scheme or a setting is wrong.
+
+    `perturbations` plants weight noise on arms by id, to prove that the verdict can say no.
+    """
+    engines = {}
+    for loaded, arm in enumerate(suite.arms, start=1):
+        engines[arm.arm_id] = LLM(
+            suite.model,
+            scheme=arm.scheme,
+            config=suite.engine.to_engine_config(),
+            perturbation=perturbations.get(arm.arm_id),
+        )
+        advance(loaded, arm.arm_id)
+    replay_arms = tuple(
+        ReplayArm(arm.arm_id, arm.role, BundledEngineTarget(engines[arm.arm_id], arm.arm_id, arm.role))
+        for arm in suite.arms
+    )
+    return LoadedArms(
+        engines=engines,
+        replay_arms=with_aa_arm(replay_arms) if suite.aa else replay_arms,
+        baseline_id=suite.baseline.arm_id,
+    )
+
+
+def _manifest(arm: ReplayArm) -> ArmManifest:
+    description = arm.description
+    return ArmManifest(
+        arm_id=description.arm_id,
+        role=description.role,
+        target=description.target,
+        model=description.model,
+        scheme=description.scheme,
+        kv_dtype=description.kv_dtype,
+        compute_dtype=description.compute_dtype,
+        head_dtype=description.head_dtype,
+        weight_bytes=description.weight_bytes,
+        linear_weight_bytes=description.linear_weight_bytes,
+        load_seconds=description.load_seconds,
+        kernel_set=description.kernel_set,
+        kernel_paths=dict(description.kernel_paths),
+        notes=list(description.notes),
+    )
