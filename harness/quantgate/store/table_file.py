@@ -24,9 +24,10 @@ def write_table(path: Path, table_name: str, table: pa.Table) -> None:
 
 
 def read_table(path: Path, table_name: str) -> pa.Table:
-    """Raises RunError for a damaged file and for a version or columns that this version does not know."""
+    """The table; raises RunError for a damaged file and for a version or columns that this version does not know."""
     try:
-        table = pq.ParquetFile(path).read()
+        with pq.ParquetFile(path) as file:
+            table = file.read()
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise RunError(f"{path} cannot be read as a Parquet table ({reason}); the run must be repeated.") from error
@@ -38,18 +39,16 @@ def read_table(path: Path, table_name: str) -> pa.Table:
         )
     schema = TABLES[table_name]
     if not table.schema.equals(schema):
-        differing = sorted(
-            {field.name for field in table.schema if field.name not in schema.names}
-            | {field.name for field in schema if field.name not in table.schema.names}
-            | {
-                name
-                for name in set(table.schema.names) & set(schema.names)
-                if table.schema.field(name) != schema.field(name)
-            }
-        )
+        differing = _differing_columns(table.schema, schema)
         raise RunError(
             f"{path} does not hold the columns of schema version {SCHEMA_VERSION}; "
             f"these differ: {', '.join(differing) or 'their order'}."
         )
     # The reader adds field ids of its own; the schema's units and clocks are what callers should see.
     return table.cast(schema)
+
+
+def _differing_columns(found: pa.Schema, expected: pa.Schema) -> list[str]:
+    shared = set(found.names) & set(expected.names)
+    alone = set(found.names) ^ set(expected.names)
+    return sorted(alone | {name for name in shared if not found.field(name).equals(expected.field(name))})

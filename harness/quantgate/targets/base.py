@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from quantgate.workload.plan import PlannedRequest
+from quantgate_engine.outputs import EngineTimes
+from quantgate_engine.outputs import StreamChunk as TokenEvent
+from quantgate_engine.outputs import StreamEnd as RequestEnd
 from quantgate_engine.step_record import StepRecord
+
+# How a request streams and ends is the same for every target, so the harness speaks the engine's own types.
+__all__ = ["ArmDescription", "ArmRole", "EngineTimes", "RequestEnd", "Target", "TokenEvent"]
 
 ArmRole = Literal["baseline", "candidate", "aa"]
 
@@ -32,47 +38,10 @@ class ArmDescription:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class EngineTimes:
-    """Time points of a finished request on the engine's clock (ns); None where it never got there."""
-
-    arrived_ns: int
-    admitted_ns: int | None
-    first_token_ns: int | None
-    finished_ns: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class RequestEnd:
-    """How a request ended, and what it cost.
-
-    status: finished | aborted | rejected | failed; finish_reason: stop | length | None.
-    """
-
-    status: Literal["finished", "aborted", "rejected", "failed"]
-    finish_reason: str | None = None
-    abort_cause: str | None = None
-    error: str | None = None
-    engine: EngineTimes | None = None
-    preemptions: int = 0
-    recomputed_tokens: int = 0
-    cached_prompt_tokens: int = 0
-    kv_peak_blocks: int = 0
-    kv_block_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class TokenEvent:
-    """New tokens of a stream, or its end; the driver stamps the arrival on its own clock."""
-
-    token_ids: tuple[int, ...] = ()
-    end: RequestEnd | None = None
-
-
 class Target(Protocol):
     """One arm's server. `submit` yields token events and ends with exactly one event whose `end` is set.
 
-    Closing the iterator early (`aclose`) is a disconnect: the target must free what the request held.
+    Closing the generator early (`aclose`) is a disconnect: the target must free what the request held.
     """
 
     @property
@@ -82,7 +51,7 @@ class Target(Protocol):
 
     async def stop(self) -> None: ...
 
-    def submit(self, request: PlannedRequest) -> AsyncIterator[TokenEvent]: ...
+    def submit(self, request: PlannedRequest) -> AsyncGenerator[TokenEvent, None]: ...
 
     def take_steps(self) -> list[StepRecord]:
         """The step records since the last call (empty where the target has none)."""

@@ -1,0 +1,88 @@
+"""The open-loop driver: sends each request when its schedule says, however slow the answers are.
+
+Every wait is for an absolute deadline, so that lateness never adds up, and TTFT is counted from the schedule, so that
+it is never hidden.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+
+from quantgate.replay.observation import RequestObservation
+from quantgate.targets.base import RequestEnd, Target
+from quantgate.workload.plan import PlannedRequest
+from quantgate_engine.clock import Clock
+
+OnEnded = Callable[[RequestObservation], None]
+
+
+class Driver:
+    """Drives one target; `on_ended` is handed each request as it ends.
+
+    `timeout_ns` is how long a client waits for a whole answer after sending; None waits for ever.
+    """
+
+    def __init__(self, target: Target, clock: Clock, on_ended: OnEnded, timeout_ns: int | None = None) -> None:
+        self._target = target
+        self._clock = clock
+        self._on_ended = on_ended
+        self._timeout_ns = timeout_ns
+
+    async def replay(self, requests: Iterable[PlannedRequest], anchor_ns: int) -> None:
+        """Sends every request at `anchor_ns` + its schedule and returns when all have ended.
+
+        Cancelling it closes the open requests; those that had ended were handed over before.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            for turns in sessions(requests):
+                tasks.create_task(self._replay_session(turns, anchor_ns))
+
+    async def _replay_session(self, turns: list[PlannedRequest], anchor_ns: int) -> None:
+        scheduled_ns = anchor_ns + turns[0].scheduled_ns
+        for position, request in enumerate(turns):
+            if position > 0:
+                scheduled_ns = self._clock.now_ns() + request.think_time_ns
+            await self._sleep_until(scheduled_ns)
+            self._on_ended(await self._observe(request, scheduled_ns))
+
+    async def _observe(self, request: PlannedRequest, scheduled_ns: int) -> RequestObservation:
+        observation = RequestObservation(request, scheduled_ns, sent_ns=self._clock.now_ns())
+        timeout_seconds = None if self._timeout_ns is None else self._timeout_ns / 1e9
+        try:
+            async with asyncio.timeout(timeout_seconds) as patience:
+                observation.end = await self._read_answer(observation)
+        except Exception as error:  # noqa: BLE001 - whatever breaks one request is its result and stops no other
+            observation.end = (
+                RequestEnd("aborted", abort_cause="timeout")
+                if patience.expired()
+                else RequestEnd("failed", abort_cause="error", error=f"{type(error).__name__}: {error}")
+            )
+        observation.ended_ns = self._clock.now_ns()
+        return observation
+
+    async def _read_answer(self, observation: RequestObservation) -> RequestEnd:
+        request = observation.request
+        patience_tokens = request.disconnect_after_tokens or request.output_tokens
+        async with aclosing(self._target.submit(request)) as events:
+            async for event in events:
+                observation.add_tokens(event.token_ids, self._clock.now_ns())
+                if event.end is not None:
+                    return event.end
+                if len(observation.token_ids) >= patience_tokens < request.output_tokens:
+                    return RequestEnd("aborted", abort_cause="disconnect")
+        return observation.end
+
+    async def _sleep_until(self, deadline_ns: int) -> None:
+        while (remaining_ns := deadline_ns - self._clock.now_ns()) > 0:
+            await asyncio.sleep(remaining_ns / 1e9)
+
+
+def sessions(requests: Iterable[PlannedRequest]) -> list[list[PlannedRequest]]:
+    """Requests grouped into chains: the turns of a session in order, and each lone request by itself."""
+    by_session: dict[tuple[str, str], list[PlannedRequest]] = {}
+    for request in requests:
+        key = ("request", request.request_id) if request.session_id is None else ("session", request.session_id)
+        by_session.setdefault(key, []).append(request)
+    return [sorted(turns, key=lambda request: request.turn) for turns in by_session.values()]

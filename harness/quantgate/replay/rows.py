@@ -1,0 +1,73 @@
+"""Rows of the request and step tables from what the driver saw and the engine reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from quantgate.replay.interleave import Cell
+from quantgate.replay.observation import RequestObservation
+from quantgate.store.schemas import REQUESTS, STEPS
+from quantgate_engine.step_record import StepRecord
+
+DecodeText = Callable[[list[int]], str]
+
+
+def request_table(
+    cell: Cell, observations: Iterable[RequestObservation], origin_ns: int, decode_text: DecodeText
+) -> pa.Table:
+    """Rows in order of schedule; times become nanoseconds from `origin_ns`, the run's start on the clock."""
+    in_order = sorted(observations, key=lambda seen: (seen.scheduled_ns, seen.request.request_id))
+    rows = [_request_row(cell, seen, origin_ns, decode_text) for seen in in_order]
+    return pa.Table.from_pylist(rows, schema=REQUESTS)
+
+
+def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_text: DecodeText) -> dict[str, Any]:
+    request, end, engine = seen.request, seen.end, seen.end.engine
+    token_times_ns = [time_ns - origin_ns for time_ns in seen.token_times_ns]
+
+    def from_origin(time_ns: int | None) -> int | None:
+        return None if time_ns is None else time_ns - origin_ns
+
+    return {
+        **asdict(cell),
+        "request_id": request.request_id,
+        "slo_class": request.slo_class,
+        "session_id": request.session_id,
+        "turn": request.turn,
+        "tags": list(request.tags),
+        "prompt_tokens": len(request.prompt_token_ids),
+        "requested_output_tokens": request.output_tokens,
+        "output_tokens": len(seen.token_ids),
+        "status": end.status,
+        "finish_reason": end.finish_reason,
+        "abort_cause": end.abort_cause,
+        "error": end.error,
+        "scheduled_ns": seen.scheduled_ns - origin_ns,
+        "sent_ns": seen.sent_ns - origin_ns,
+        "first_token_ns": token_times_ns[0] if token_times_ns else None,
+        "last_token_ns": token_times_ns[-1] if token_times_ns else None,
+        "ended_ns": seen.ended_ns - origin_ns,
+        "token_times_ns": token_times_ns,
+        "arrived_ns": from_origin(engine.arrived_ns) if engine else None,
+        "admitted_ns": from_origin(engine.admitted_ns) if engine else None,
+        "engine_first_token_ns": from_origin(engine.first_token_ns) if engine else None,
+        "engine_finished_ns": from_origin(engine.finished_ns) if engine else None,
+        "preemptions": end.preemptions,
+        "recomputed_tokens": end.recomputed_tokens,
+        "cached_prompt_tokens": end.cached_prompt_tokens,
+        "kv_peak_blocks": end.kv_peak_blocks,
+        "kv_block_seconds": end.kv_block_seconds,
+        "output_token_ids": seen.token_ids,
+        "prompt_text": decode_text(list(request.prompt_token_ids)),
+        "output_text": decode_text(seen.token_ids),
+    }
+
+
+def step_table(cell: Cell, steps: Iterable[StepRecord], origin_ns: int) -> pa.Table:
+    """One row per engine step of the cell; `started_ns` becomes nanoseconds from `origin_ns`."""
+    rows = [asdict(cell) | asdict(step) | {"started_ns": step.started_ns - origin_ns} for step in steps]
+    return pa.Table.from_pylist(rows, schema=STEPS)

@@ -1,0 +1,62 @@
+"""The bundled engine, in this process, as a target."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from quantgate.targets.base import ArmDescription, ArmRole, TokenEvent
+from quantgate.workload.plan import PlannedRequest
+from quantgate_engine import LLM, AsyncLLM, SamplingParams
+from quantgate_engine.step_record import StepRecord
+
+
+class BundledEngineTarget:
+    """Serves a loaded LLM. Give the LLM the driver's clock, so that engine and driver times share one origin.
+
+    Decoding is greedy: arms differ in their weights, never in their luck.
+    """
+
+    def __init__(self, llm: LLM, *, arm_id: str, role: ArmRole, notes: tuple[str, ...] = ()) -> None:
+        self._llm = llm
+        self._engine = AsyncLLM(llm)
+        self._arm_id = arm_id
+        self._role = role
+        self._notes = notes
+
+    @property
+    def description(self) -> ArmDescription:
+        """As loaded; ask for it after the replay, because kernel paths become known as operations run."""
+        info = self._llm.info
+        return ArmDescription(
+            arm_id=self._arm_id,
+            role=self._role,
+            target="bundled engine",
+            model=info.name,
+            scheme=info.scheme,
+            kv_dtype=info.kv_dtype,
+            compute_dtype=info.compute_dtype,
+            head_dtype=info.head_dtype,
+            weight_bytes=info.weight_bytes,
+            linear_weight_bytes=info.linear_weight_bytes,
+            load_seconds=info.load_seconds,
+            kernel_set=info.kernel_set,
+            kernel_paths=dict(info.kernel_paths),
+            notes=self._notes,
+        )
+
+    async def start(self) -> None:
+        await self._engine.start()
+
+    async def stop(self) -> None:
+        await self._engine.stop()
+
+    def submit(self, request: PlannedRequest) -> AsyncGenerator[TokenEvent, None]:
+        params = SamplingParams(max_tokens=request.output_tokens, ignore_eos=request.ignore_eos)
+        return self._engine.stream(request.request_id, request.prompt_token_ids, params)
+
+    def take_steps(self) -> list[StepRecord]:
+        return self._engine.take_steps()
+
+    def decode_text(self, token_ids: list[int]) -> str:
+        """The text without special tokens."""
+        return str(self._llm.tokenizer.decode(token_ids, skip_special_tokens=True))
