@@ -1,0 +1,38 @@
+"""What the quality tiers need of an arm, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import torch
+
+
+class Tokenizer(Protocol):
+    """The part of a transformers fast tokenizer that the quality tiers use."""
+
+    def encode(self, text: str, *, add_special_tokens: bool = ...) -> list[int]: ...
+
+    def decode(self, token_ids: Sequence[int], *, skip_special_tokens: bool = ...) -> str: ...
+
+    def apply_chat_template(
+        self, conversation: Sequence[Mapping[str, str]], *, tokenize: bool = ..., add_generation_prompt: bool = ...
+    ) -> str: ...
+
+
+class QualityModel(Protocol):
+    """One arm as the quality tiers see it."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> torch.Tensor:
+        """Teacher-forced logits, float32 [len(token_ids), vocabulary]; row i predicts token i + 1.
+
+        `chunk_tokens` is the prefill chunk (None: the arm's own choice).
+        """
+        ...
+
+    def generate(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[list[int]]:
+        """Greedy continuations, one per prompt, each at most `max_tokens` long; they end early at a stop token."""
+        ...
