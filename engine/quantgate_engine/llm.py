@@ -99,13 +99,11 @@ class LLM:
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
         """Teacher-forced logits of one sequence through the paged path: float32 [len(token_ids), vocabulary].
 
-        Row i is the model's view of token i + 1. chunk_tokens: prefill in chunks of so many tokens; None: at once.
+        Row i is the model's view of token i + 1. chunk_tokens: prefill in chunks of so many tokens; None takes the step
+        budget. It uses blocks of its own, so it may be called while the engine serves. Raises ConfigurationError where
+        the sequence is empty, or longer than a request may be.
         """
-        self.core.claim()
-        try:
-            return self._executor.logits(list(token_ids), chunk_tokens=chunk_tokens)
-        finally:
-            self.core.relinquish()
+        return self._executor.logits(list(token_ids), chunk_tokens=chunk_tokens)
 
     def take_steps(self) -> list[StepRecord]:
         """The records of the steps since the last call, in order."""
