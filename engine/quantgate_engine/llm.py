@@ -62,6 +62,11 @@ class LLM:
         """What was loaded, as measured: bytes, dtypes, kernels, hashes."""
         return self._executor.info
 
+    @property
+    def max_context_tokens(self) -> int:
+        """Longest prompt plus output that this engine serves."""
+        return self._executor.max_context_tokens
+
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:
         """The model's tokenizer, with its chat template."""

@@ -40,6 +40,12 @@ class DecoderConfig:
         hidden = dict.fromkeys(("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"), self.hidden_size)
         return {**hidden, "o_proj": self.num_heads * self.head_dim, "down_proj": self.ffn_size}
 
+    @property
+    def linear_parameters_per_layer(self) -> int:
+        """Weights of one layer's projections; biases, norms and the head are not among them."""
+        attention = self.hidden_size * (self.query_key_value_size + self.num_heads * self.head_dim)
+        return attention + 3 * self.hidden_size * self.ffn_size
+
     def kv_bytes_per_token(self, element_size: int) -> int:
         """layers x key/value heads x head dimension x 2 (keys and values) x bytes of an element."""
         return self.num_layers * self.num_kv_heads * self.head_dim * 2 * element_size

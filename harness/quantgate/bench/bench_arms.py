@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from quantgate.bench.measure import decode_tok_s, prefill_tok_s
 from quantgate.cli.progress import ProgressReporter
 from quantgate.environment import capture_environment
@@ -108,7 +110,7 @@ def _bounds(
     llm: LLM, shape: DecoderConfig, settings: BenchSettings, limits: DeviceLimits
 ) -> dict[str, dict[str, float]]:
     parameters = shape.num_layers * shape.linear_parameters_per_layer
-    kv_bytes = shape.kv_bytes_per_token(llm.info.kv_element_size)
+    kv_bytes = shape.kv_bytes_per_token(getattr(torch, llm.info.kv_dtype).itemsize)
     return {
         "prefill_tok_s": {
             str(tokens): prefill_bound_tok_s(

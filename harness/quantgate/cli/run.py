@@ -40,7 +40,8 @@ def run(
     from quantgate.gate.policy import load_policy
     from quantgate.report.terminal import terminal_table
     from quantgate.resources import find_policy, find_suite, tasks_folder
-    from quantgate.run.run_suite import RunOptions, run_suite
+    from quantgate.run.run_suite import run_suite
+    from quantgate.run.session import RunOptions
     from quantgate.suite import load_suite
 
     suite_path = find_suite(suite)

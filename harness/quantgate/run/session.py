@@ -1,0 +1,88 @@
+"""Opens a run's folder and replays a plan into it: what every kind of run does."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import SystemRandom
+
+from quantgate.cli.progress import ProgressReporter
+from quantgate.environment import capture_environment
+from quantgate.gate.policy import Policy
+from quantgate.replay.progress import ReplayProgress
+from quantgate.run.arms import LoadedArms
+from quantgate.run.recorder import RunRecorder
+from quantgate.run.replay_phase import certificates, replay_arms
+from quantgate.run.workload_phase import workload_manifest
+from quantgate.store.manifest import RunManifest
+from quantgate.store.run_folder import RunFolder
+from quantgate.suite import Suite, WorkloadConfig
+from quantgate.workload.plan import ReplayPlan
+from quantgate_engine.clock import MonotonicClock
+from quantgate_engine.quant.perturbation import WeightPerturbation
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the command line adds to a suite."""
+
+    results: Path
+    command: list[str]
+    keep_text: bool = True
+    perturbations: Mapping[str, WeightPerturbation] = field(default_factory=dict)
+
+
+def open_run(
+    arms: LoadedArms,
+    plan: ReplayPlan,
+    workload: WorkloadConfig,
+    options: RunOptions,
+    *,
+    suite: Suite | None = None,
+    policy: Policy | None = None,
+) -> RunRecorder:
+    """Makes the run's folder with its manifest. Raises RunError where that is not possible."""
+    now = datetime.now(UTC)
+    folder = RunFolder.create(options.results, now=now, random=SystemRandom(), keep_text=options.keep_text)
+    manifest = RunManifest(
+        run_id=folder.run_id,
+        state="running",
+        phase="load",
+        created_utc=now.isoformat(timespec="seconds"),
+        command=options.command,
+        suite=suite.model_dump(mode="json", by_alias=True) if suite else None,
+        policy=policy.model_dump(mode="json", by_alias=True) if policy else None,
+        seed=plan.seed,
+        model=arms.model_manifest(),
+        arms=arms.manifests(),
+        workload=workload_manifest(plan, workload),
+        environment=capture_environment(),
+        planted={arm_id: planted.relative_sigma for arm_id, planted in options.perturbations.items()},
+    )
+    return RunRecorder(folder, manifest, lambda: datetime.now(UTC))
+
+
+def replay_under(
+    recorder: RunRecorder, arms: LoadedArms, plan: ReplayPlan, workload: WorkloadConfig, progress: ProgressReporter
+) -> None:
+    """Replays the plan on every arm and certifies the load; the tables and the manifest are written as it goes."""
+    recorder.enter("replay")
+    total = workload.passes * len(plan.requests) * len(arms.replay_arms)
+    with progress.phase("replay", total) as advance:
+
+        def on_progress(state: ReplayProgress) -> None:
+            turn = min(state.cells_done + 1, state.cells_total)
+            advance(state.requests_done, f"{state.arm_id}, turn {turn} of {state.cells_total}")
+
+        log = replay_arms(
+            plan, arms.replay_arms, workload, recorder.folder, clock=MonotonicClock(), on_progress=on_progress
+        )
+    recorder.update(arms=arms.manifests(), fidelity=certificates(log, arms.replay_arms, plan, workload))
+
+
+def peak_memory_bytes() -> int:
+    """Largest resident set of this process so far (Linux counts it in KiB)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
