@@ -45,6 +45,8 @@ class RuleResult(_Strict):
     aa_estimate: float | None = None
     aa_interval: tuple[float | None, float | None] | None = None
     waived: str | None = None
+    value_unit: str = ""
+    """Unit of `baseline` and `candidate`; `unit` is the loss's (and the margin's, the interval's and the MDE's)."""
     counts: dict[str, int] = {}
     """Paired counts for binary outcomes: both_right, both_wrong, only_baseline_right, only_candidate_right."""
 
@@ -64,6 +66,7 @@ class GainResult(_Strict):
     n: int
     method: str
     reason: str
+    value_unit: str = ""
 
 
 class ArmVerdict(_Strict):

@@ -1,0 +1,44 @@
+"""Whether the arms of a run may be compared at all."""
+
+from __future__ import annotations
+
+from quantgate.gate.policy import Policy
+from quantgate.store.manifest import ArmManifest, RunManifest
+from quantgate_engine.errors import BaselineError, ConfigurationError
+
+
+def baseline_arm(manifest: RunManifest) -> ArmManifest:
+    """The run's one baseline. Raises BaselineError where there is none, ConfigurationError without a candidate."""
+    baselines = [arm for arm in manifest.arms if arm.role == "baseline"]
+    if len(baselines) != 1:
+        names = ", ".join(arm.arm_id for arm in baselines) or "none"
+        raise BaselineError(f"Run {manifest.run_id} has baselines: {names}; expected exactly one to compare with.")
+    if not any(arm.role == "candidate" for arm in manifest.arms):
+        raise ConfigurationError(f"Run {manifest.run_id} has no candidate to judge; add an arm to its suite.")
+    return baselines[0]
+
+
+def check_match(baseline: ArmManifest, candidates: list[ArmManifest], policy: Policy) -> None:
+    """Raises BaselineError where a candidate differs in a property that the policy wants equal."""
+    for candidate in candidates:
+        for name in policy.must_match:
+            own, other = getattr(baseline, name), getattr(candidate, name)
+            if own != other:
+                raise BaselineError(
+                    f"Arms {baseline.arm_id} and {candidate.arm_id} differ in {name} ({own} against {other}), which "
+                    f"policy {policy.name} wants equal (must_match); run them alike or change the policy."
+                )
+
+
+def unlike_paths(baseline: ArmManifest, candidates: list[ArmManifest]) -> list[str]:
+    """A notice per candidate whose operations took other kernel paths than the baseline's."""
+    notes = []
+    for candidate in candidates:
+        shared = baseline.kernel_paths.keys() & candidate.kernel_paths.keys()
+        unlike = sorted(name for name in shared if baseline.kernel_paths[name] != candidate.kernel_paths[name])
+        if unlike:
+            notes.append(
+                f"{candidate.arm_id} took other kernel paths than {baseline.arm_id} for {', '.join(unlike)}: "
+                "differences in speed are those of precision and path together."
+            )
+    return notes

@@ -1,0 +1,33 @@
+"""Whether a run and an arm delivered the load that a verdict presupposes."""
+
+from __future__ import annotations
+
+from quantgate.gate.evidence import Evidence, Pairing
+from quantgate.store.manifest import RunManifest
+
+_COMPLETE_PHASES = ("judge", "report", "done")
+
+
+def run_problems(manifest: RunManifest) -> list[str]:
+    """Why the whole run carries no verdict. A run that judges itself is still `running`, in phase `judge`."""
+    if manifest.state == "complete" or (manifest.state == "running" and manifest.phase in _COMPLETE_PHASES):
+        return []
+    cause = f" ({manifest.failure})" if manifest.failure else ""
+    return [f"The run is {manifest.state} in phase {manifest.phase}{cause}; a verdict needs a complete run."]
+
+
+def arm_problems(manifest: RunManifest, evidence: Evidence, arm_id: str, pairing: Pairing | None = None) -> list[str]:
+    """Why this arm's load does not count. An arm without requests (quality alone) has no load to deliver."""
+    problems = []
+    certificate = next((entry for entry in manifest.fidelity if entry.arm_id == arm_id), None)
+    if certificate is None:
+        if evidence.request_count(arm_id):
+            problems.append(f"Arm {arm_id} has no certificate of the load that it was given.")
+    elif not certificate.valid:
+        problems += [f"Arm {arm_id} was not given its load: {reason}" for reason in certificate.reasons]
+        problems += [] if problems else [f"Arm {arm_id} was not given its load."]
+    if pairing is not None and pairing.unpaired:
+        problems.append(
+            f"{pairing.unpaired} requests of {pairing.baseline_id} and {arm_id} have no counterpart on the other arm."
+        )
+    return problems

@@ -1,0 +1,151 @@
+"""The run's tables, paired: the same requests and the same quality items on the baseline and on another arm."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from quantgate.metrics.columns import is_equal
+from quantgate.stats.clusters import cluster_numbers, run_length
+from quantgate.store.run_folder import LoadedRun
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+ItemKey = tuple[str, str]
+"""(task, item id)"""
+
+
+@dataclass(frozen=True, slots=True)
+class QualityItem:
+    value: float
+    floor: float
+    cluster: str
+
+
+QualityIndex = dict[tuple[str, str, str], dict[ItemKey, QualityItem]]
+"""(arm, tier, metric) -> item -> what was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class QualityPairs:
+    """Values of the same items on both arms, [n] each; floors are NaN where the item states none."""
+
+    baseline: Floats
+    candidate: Floats
+    floors: Floats
+    clusters: Indices
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """One arm beside the baseline. Row i of both tables is the same request in the same pass.
+
+    clusters: [rows], requests whose times depend on each other (neighbours in the schedule, turns of a session).
+    unpaired: requests of the baseline that the other arm never saw, or the reverse.
+    """
+
+    baseline_id: str
+    candidate_id: str
+    baseline: pa.Table
+    candidate: pa.Table
+    clusters: Indices
+    unpaired: int
+    output_lengths: str
+    quality_index: QualityIndex
+
+    def of_class(self, slo_class: str | None) -> Pairing:
+        """The requests of one SLO class alone; all of them for None."""
+        if slo_class is None:
+            return self
+        rows = np.flatnonzero(is_equal(self.baseline, "slo_class", slo_class))
+        return replace(
+            self, baseline=self.baseline.take(rows), candidate=self.candidate.take(rows), clusters=self.clusters[rows]
+        )
+
+    def quality(self, tier: str, metric: str, task: str | None) -> QualityPairs:
+        """The items that both arms have, of one task or of all."""
+        own = self.quality_index.get((self.baseline_id, tier, metric), {})
+        other = self.quality_index.get((self.candidate_id, tier, metric), {})
+        keys = sorted(key for key in own.keys() & other.keys() if task is None or key[0] == task)
+        return QualityPairs(
+            baseline=np.array([own[key].value for key in keys], dtype=np.float64),
+            candidate=np.array([other[key].value for key in keys], dtype=np.float64),
+            floors=np.array([own[key].floor for key in keys], dtype=np.float64),
+            clusters=cluster_numbers([(key[0], own[key].cluster) for key in keys]),
+        )
+
+    def distribution(self, metric: str) -> tuple[Floats, Indices]:
+        """The other arm's values, each a comparison with the baseline over one sequence, and their clusters."""
+        items = self.quality_index.get((self.candidate_id, "distribution", metric), {})
+        values = np.array([items[key].value for key in sorted(items)], dtype=np.float64)
+        return values, cluster_numbers([items[key].cluster for key in sorted(items)])
+
+
+class Evidence:
+    """Pairs the arms of one run; indexes the quality table once."""
+
+    def __init__(self, run: LoadedRun) -> None:
+        self._requests = run.requests
+        self._output_lengths = run.manifest.workload.output_lengths if run.manifest.workload else "forced"
+        self._quality_index = _index_quality(run.quality)
+
+    def request_count(self, arm_id: str) -> int:
+        return self._rows_of(arm_id).num_rows
+
+    def pair(self, baseline_id: str, candidate_id: str) -> Pairing:
+        baseline, candidate = self._rows_of(baseline_id), self._rows_of(candidate_id)
+        own, other = _row_by_key(baseline), _row_by_key(candidate)
+        shared = [key for key in own if key in other]
+        baseline = baseline.take(pa.array([own[key] for key in shared], pa.int64()))
+        candidate = candidate.take(pa.array([other[key] for key in shared], pa.int64()))
+        return Pairing(
+            baseline_id=baseline_id,
+            candidate_id=candidate_id,
+            baseline=baseline,
+            candidate=candidate,
+            clusters=_neighbours(baseline),
+            unpaired=len(own.keys() ^ other.keys()),
+            output_lengths=self._output_lengths,
+            quality_index=self._quality_index,
+        )
+
+    def _rows_of(self, arm_id: str) -> pa.Table:
+        return self._requests.take(np.flatnonzero(is_equal(self._requests, "arm_id", arm_id)))
+
+
+def _row_by_key(requests: pa.Table) -> dict[tuple[str, int], int]:
+    ids, passes = requests.column("request_id").to_pylist(), requests.column("pass_index").to_pylist()
+    return {(str(name), int(number or 0)): row for row, (name, number) in enumerate(zip(ids, passes, strict=True))}
+
+
+def _neighbours(requests: pa.Table) -> Indices:
+    """Clusters of consecutive requests within a block of the schedule; every turn of a session follows its first.
+
+    A request keeps its cluster over all passes: its repetitions are no new requests.
+    """
+    columns = ("block_index", "scheduled_ns", "request_id", "session_id")
+    rows = list(zip(*(requests.column(name).to_pylist() for name in columns), strict=True))
+    units = [(block, session or request) for block, _, request, session in rows]
+    in_order: dict[tuple[int, str], None] = {}
+    for index in sorted(range(len(rows)), key=lambda row: rows[row][:2]):
+        in_order.setdefault(units[index])
+    length = run_length(len(in_order))
+    place_in_block: dict[int, int] = defaultdict(int)
+    cluster_of = {}
+    for block, unit in in_order:
+        cluster_of[block, unit] = (block, place_in_block[block] // length)
+        place_in_block[block] += 1
+    return cluster_numbers([cluster_of[unit] for unit in units])
+
+
+def _index_quality(quality: pa.Table) -> QualityIndex:
+    index: QualityIndex = defaultdict(dict)
+    columns = ("arm_id", "tier", "metric", "task", "item_id", "value", "floor", "cluster_id")
+    rows = zip(*(quality.column(name).to_pylist() for name in columns), strict=True)
+    for arm, tier, metric, task, item, value, floor, cluster in rows:
+        index[arm, tier, metric][task, item] = QualityItem(value, float("nan") if floor is None else floor, cluster)
+    return dict(index)

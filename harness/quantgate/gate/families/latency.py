@@ -1,0 +1,69 @@
+"""Rules about times of requests, paired request by request."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quantgate.gate.evidence import Pairing
+from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
+from quantgate.metrics.failed import FAILED
+from quantgate.metrics.registry import request_metric
+from quantgate.stats.bootstrap import bootstrap_means, bootstrap_percentiles, difference, relative
+from quantgate.stats.percentile import minimum_n, percentile
+
+_QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+_COMPARE = {"ratio": relative, "ms": difference}
+_MARGIN_UNITS = {"%": "ratio", "ms": "ms", "": "ms"}
+_METHOD = "paired bootstrap over clusters of neighbouring requests"
+
+
+def _measure(name: str, pairing: Pairing, question: RuleQuestion) -> Measurement:
+    """Percentiles count a failed request as infinitely slow: an arm must not gain by failing its slow requests."""
+    pairs = pairing.of_class(question.slo_class)
+    quantile = _QUANTILES.get(question.statistic)
+    values = []
+    for requests in (pairs.baseline, pairs.candidate):
+        times = request_metric(name)(requests)
+        values.append(np.where(FAILED(requests) == 1, np.inf if quantile else np.nan, times))
+    usable = ~np.isnan(values[0]) & ~np.isnan(values[1])
+    baseline, candidate = values[0][usable], values[1][usable]
+    n = len(baseline)
+    least = minimum_n(quantile, question.confidence) if quantile else 2
+    if n < least:
+        return Measurement(n=n, method=_METHOD, minimum_n=least)
+    own = [float(v.mean()) if quantile is None else percentile(v, quantile) for v in (baseline, candidate)]
+    if not (own[0] > 0 and np.isfinite(own[0])):
+        reason = f"the baseline's own value is {own[0]:g}, so that no loss can be told from it"
+        return Measurement(n=n, method=_METHOD, uninformative=reason)
+    clusters = np.unique(pairs.clusters[usable], return_inverse=True)[1]
+    shared = {"margin": question.margin, "confidence": question.confidence}
+    compare = _COMPARE[question.loss_unit]
+    if quantile is None:
+        estimate = bootstrap_means(
+            baseline, candidate, clusters, compare, **shared, resamples=question.resamples, seed=question.seed
+        )
+    else:
+        estimate = bootstrap_percentiles(
+            baseline, candidate, clusters, compare, **shared,
+            quantile=quantile, resamples=question.resamples, seed=question.seed,
+        )  # fmt: skip
+    return Measurement(n=n, method=_METHOD, baseline=own[0], candidate=own[1], estimate=estimate)
+
+
+def _rule(name: str, title: str) -> RuleMetric:
+    def measure(pairing: Pairing, question: RuleQuestion) -> Measurement:
+        return _measure(name, pairing, question)
+
+    return RuleMetric(name, title, (*_QUANTILES, "mean"), _MARGIN_UNITS, "ms", "requests", measure)
+
+
+LATENCY_RULES = (
+    _rule("ttft_ms", "TTFT"),
+    _rule("ttft_from_sent_ms", "TTFT from sending"),
+    _rule("tpot_ms", "TPOT"),
+    _rule("longest_gap_ms", "longest gap between tokens"),
+    _rule("e2e_ms", "end-to-end time"),
+    _rule("queue_time_ms", "queue time"),
+    _rule("prefill_latency_ms", "prefill latency"),
+    _rule("decode_latency_ms", "decode latency"),
+)

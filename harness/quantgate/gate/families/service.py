@@ -1,0 +1,41 @@
+"""Rules about whether a request was served at all, and within the limits of its SLO class."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quantgate.gate.evidence import Pairing
+from quantgate.gate.families.paired_binary import MARGIN_UNITS, measure_binary
+from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
+from quantgate.metrics.failed import FAILED
+from quantgate.metrics.slo_attainment import slo_attainment
+
+
+def _slo_attainment(pairing: Pairing, question: RuleQuestion) -> Measurement:
+    """Right: finished within every limit of the class. Planned disconnects of the client count for neither arm."""
+    pairs = pairing.of_class(question.slo_class)
+    usable = ~np.isnan(FAILED(pairs.baseline)) & ~np.isnan(FAILED(pairs.candidate))
+    met = [slo_attainment(requests, question.slo_limits)[usable] == 1 for requests in (pairs.baseline, pairs.candidate)]
+    return measure_binary(met[0], met[1], pairs.clusters[usable], question)
+
+
+def _failure_rate(pairing: Pairing, question: RuleQuestion) -> Measurement:
+    """Right: neither failed, rejected nor aborted by the arm. Shown as failure rates."""
+    pairs = pairing.of_class(question.slo_class)
+    failed = FAILED(pairs.baseline), FAILED(pairs.candidate)
+    usable = ~np.isnan(failed[0]) & ~np.isnan(failed[1])
+    measured = measure_binary(failed[0][usable] == 0, failed[1][usable] == 0, pairs.clusters[usable], question)
+    return Measurement(
+        n=measured.n,
+        method=measured.method,
+        baseline=None if measured.baseline is None else 1 - measured.baseline,
+        candidate=None if measured.candidate is None else 1 - measured.candidate,
+        estimate=measured.estimate,
+        counts=measured.counts,
+    )
+
+
+SERVICE_RULES = (
+    RuleMetric("slo_attainment", "SLO attainment", ("rate",), MARGIN_UNITS, "share", "requests", _slo_attainment),
+    RuleMetric("failure_rate", "failure rate", ("rate",), MARGIN_UNITS, "share", "requests", _failure_rate),
+)

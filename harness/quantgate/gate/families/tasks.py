@@ -1,0 +1,53 @@
+"""Rules about task accuracy: does the candidate still get right what the baseline gets right?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from quantgate.gate.evidence import Pairing, QualityPairs
+from quantgate.gate.families.paired_binary import MARGIN_UNITS, METHOD, measure_binary
+from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
+from quantgate.stats.mcnemar import mcnemar_exact
+from quantgate.stats.wilson import wilson_interval
+
+
+def _measure(metric: str, pairing: Pairing, question: RuleQuestion) -> Measurement:
+    pairs = pairing.quality("task", metric, question.task)
+    if len(pairs.baseline) == 0:
+        return Measurement(n=0, method=METHOD)
+    measured = measure_binary(pairs.baseline >= 0.5, pairs.candidate >= 0.5, pairs.clusters, question)
+    counts = measured.counts
+    p_value = mcnemar_exact(counts["only_baseline_right"], counts["only_candidate_right"])
+    return replace(
+        measured,
+        method=f"{measured.method}; exact McNemar p {p_value:.3g}",
+        uninformative=_at_floor(pairs, question),
+    )
+
+
+def _at_floor(pairs: QualityPairs, question: RuleQuestion) -> str | None:
+    """Why the baseline's accuracy cannot show a loss; None where it can."""
+    right = float((pairs.baseline >= 0.5).sum())
+    n = len(pairs.baseline)
+    chance = float(np.nan_to_num(pairs.floors, nan=0.0).mean())
+    share = right / n
+    if wilson_interval(right, n, question.confidence).lower <= chance:
+        return f"the baseline itself gets {share:.1%} right, which is not above chance ({chance:.1%}) with {n} items"
+    if share - chance <= question.margin:
+        return f"the baseline gets {share:.1%} right, {chance:.1%} by chance: all it could lose lies within the margin"
+    return None
+
+
+def _rule(metric: str, title: str) -> RuleMetric:
+    def measure(pairing: Pairing, question: RuleQuestion) -> Measurement:
+        return _measure(metric, pairing, question)
+
+    return RuleMetric(metric, title, ("rate",), MARGIN_UNITS, "share", "items", measure)
+
+
+TASK_RULES = (
+    _rule("correct", "task accuracy"),
+    _rule("gold_preferred", "preference for the right answer (likelihood twin)"),
+)

@@ -1,0 +1,36 @@
+"""Gains in time: 1 - candidate / baseline, measured as the rules measure their losses."""
+
+from __future__ import annotations
+
+import math
+
+from quantgate.gate.evidence import Pairing
+from quantgate.gate.families.latency import LATENCY_RULES
+from quantgate.gate.families.rule_metric import RuleMetric, RuleQuestion
+from quantgate.gate.gains.gain_metric import GainMeasurement, GainMetric, GainQuestion
+from quantgate.stats.interval import Interval
+
+
+def _gain(rule: RuleMetric) -> GainMetric:
+    def measure(pairing: Pairing, question: GainQuestion) -> GainMeasurement:
+        measured = rule.measure(
+            pairing,
+            RuleQuestion(
+                statistic=question.statistic, loss_unit="ratio", margin=-question.required,
+                confidence=question.confidence, resamples=question.resamples, seed=question.seed,
+                slo_class=question.slo_class,
+            ),
+        )  # fmt: skip
+        if measured.estimate is None or not math.isfinite(measured.estimate.value):
+            few = f"cannot be told: {measured.n} requests carry no {question.statistic}; at least {measured.minimum_n} are needed"
+            return GainMeasurement(measured.n, measured.method, shortfall=measured.uninformative or few)
+        loss = measured.estimate
+        return GainMeasurement(
+            measured.n, measured.method, measured.baseline, measured.candidate,
+            estimate=-loss.value, interval=Interval(-loss.interval.upper, -loss.interval.lower),
+        )  # fmt: skip
+
+    return GainMetric(rule.name, rule.title, rule.statistics, rule.value_unit, by_class=True, measure=measure)
+
+
+SPEED_GAINS = tuple(_gain(rule) for rule in LATENCY_RULES)
