@@ -1,0 +1,86 @@
+"""Numbers as a reader wants them: three significant digits, a unit, an interval where there is one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from quantgate.report.estimates import Estimate
+
+NOTHING = "–"
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """`1,234`, `12.3`, `0.0123`: about `digits` significant digits, never an exponent for everyday sizes."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    if magnitude < -6:
+        return f"{value:.{digits - 1}e}"
+    decimals = max(0, digits - 1 - magnitude)
+    return f"{value:,.{decimals}f}"
+
+
+def milliseconds(value: float | None) -> str:
+    return NOTHING if value is None else f"{significant(value)} ms"
+
+
+def seconds(value: float | None) -> str:
+    return NOTHING if value is None else f"{significant(value)} s"
+
+
+def size(count: float | None) -> str:
+    """Bytes in decimal units."""
+    if count is None:
+        return NOTHING
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(count) >= factor:
+            return f"{significant(count / factor)} {unit}"
+    return f"{count:.0f} B"
+
+
+def percent(share: float | None) -> str:
+    return NOTHING if share is None or math.isnan(share) else f"{significant(share * 100)} %"
+
+
+def signed_percent(share: float | None) -> str:
+    if share is None or math.isnan(share):
+        return NOTHING
+    return f"{'+' if share > 0 else ''}{percent(share)}"
+
+
+def count(number: int) -> str:
+    return f"{number:,}"
+
+
+_BY_UNIT: dict[str, Callable[[float | None], str]] = {
+    "ms": milliseconds,
+    "s": seconds,
+    "bytes": size,
+    "ratio": percent,
+    "share": percent,
+    "relative": percent,
+    "%": percent,
+    "pp": lambda value: NOTHING if value is None else f"{significant(value * 100)} pp",
+}
+
+
+def in_unit(value: float | None, unit: str) -> str:
+    """`value` written in `unit`; a unit without a rule of its own is simply written after the number."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    write = _BY_UNIT.get(unit)
+    return write(value) if write else f"{significant(value)} {unit}".strip()
+
+
+def with_interval(estimate: Estimate | None, write: Callable[[float | None], str]) -> str:
+    """`12.3 ms [11.9 ms to 12.8 ms]`; a dash where there is no number, no brackets where there is no interval."""
+    if estimate is None:
+        return NOTHING
+    if estimate.low is None or estimate.high is None:
+        return write(estimate.value)
+    return f"{write(estimate.value)} [{write(estimate.low)} to {write(estimate.high)}]"

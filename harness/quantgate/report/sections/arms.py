@@ -1,0 +1,102 @@
+"""The arms table: what each arm is, what it takes, and how fast it was, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from quantgate.metrics.columns import is_equal
+from quantgate.metrics.registry import step_metric
+from quantgate.metrics.serving_seconds import serving_seconds
+from quantgate.metrics.slo_attainment import slo_attainment
+from quantgate.report.engine_work import pure_rate
+from quantgate.report.estimates import Estimate, percentile, proportion
+from quantgate.report.figures import Table
+from quantgate.report.numbers import NOTHING, count, milliseconds, percent, seconds, significant, size, with_interval
+from quantgate.report.run_view import ArmView, RunView
+
+Cell = Callable[[RunView, ArmView], str]
+
+
+def arms_table(view: RunView) -> Table:
+    """One column per arm, one row per property."""
+    return _table(view, list(_ROWS))
+
+
+def key_figures(view: RunView) -> Table:
+    """The few rows that a terminal has room for."""
+    return _table(view, ["weights", "requests finished", "TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "goodput"])
+
+
+def _table(view: RunView, names: list[str]) -> Table:
+    rows = [[name, *(_ROWS[name](view, arm) for arm in view.arms)] for name in names]
+    return Table(["", *(arm.arm_id for arm in view.arms)], rows)
+
+
+def _percentile_of(metric: str, quantile: float) -> Cell:
+    return lambda _view, arm: with_interval(percentile(arm.values(metric), quantile), milliseconds)
+
+
+def _rate(tokens: str, other_tokens: str, share_metric: str) -> Cell:
+    def cell(_view: RunView, arm: ArmView) -> str:
+        rate = pure_rate(arm, tokens, other_tokens)
+        share = step_metric(share_metric)(arm.steps)
+        if rate is None or share is None:
+            return NOTHING
+        return f"{with_interval(rate, significant)} tokens/s, from {percent(share)} of the tokens"
+
+    return cell
+
+
+def _status(_view: RunView, arm: ArmView) -> str:
+    total, finished = arm.requests.num_rows, int(is_equal(arm.requests, "status", "finished").sum())
+    if not total:
+        return "not reached"
+    return f"{count(finished)} of {count(total)}"
+
+
+def _attainment(view: RunView, arm: ArmView) -> Estimate | None:
+    met = slo_attainment(arm.requests, view.slo_limits)
+    return proportion(int(np.sum(met)), len(met)) if view.slo_limits else None
+
+
+def _goodput(view: RunView, arm: ArmView) -> str:
+    """Attainment x offered rate; the interval is that of the attainment, since the offered rate is given."""
+    attained, span = _attainment(view, arm), serving_seconds(arm.requests)
+    if attained is None or span <= 0:
+        return NOTHING
+    rate = arm.requests.num_rows / span
+    low, high = (None if limit is None else limit * rate for limit in (attained.low, attained.high))
+    return f"{with_interval(Estimate(attained.value * rate, low, high, attained.n), significant)} requests/s"
+
+
+def _mean_batch(metric: str) -> Cell:
+    return lambda _view, arm: significant(step_metric(metric)(arm.steps))
+
+
+_ROWS: dict[str, Cell] = {
+    "role": lambda _view, arm: arm.role_words,
+    "model": lambda _view, arm: arm.manifest.model,
+    "target": lambda _view, arm: arm.manifest.target,
+    "scheme": lambda _view, arm: arm.manifest.scheme,
+    "computes in; head; KV cache": lambda _view, arm: (
+        f"{arm.manifest.compute_dtype}; {arm.manifest.head_dtype}; {arm.manifest.kv_dtype}"
+    ),
+    "kernel set": lambda _view, arm: arm.manifest.kernel_set,
+    "load time": lambda _view, arm: seconds(arm.manifest.load_seconds),
+    "weights": lambda _view, arm: size(arm.manifest.weight_bytes),
+    "of them linear layers": lambda _view, arm: size(arm.manifest.linear_weight_bytes),
+    "peak memory": lambda _view, arm: size(arm.manifest.peak_memory_bytes),
+    "requests finished": _status,
+    "TTFT p50": _percentile_of("ttft_ms", 0.50),
+    "TTFT p95": _percentile_of("ttft_ms", 0.95),
+    "TPOT p50": _percentile_of("tpot_ms", 0.50),
+    "TPOT p95": _percentile_of("tpot_ms", 0.95),
+    "prefill throughput": _rate("prefill_tokens", "decode_tokens", "prefill_tok_s_share"),
+    "decode throughput": _rate("decode_tokens", "prefill_tokens", "decode_tok_s_share"),
+    "decode batch, mean": _mean_batch("batch_size_decode"),
+    "SLO attainment": lambda view, arm: with_interval(_attainment(view, arm), percent),
+    "goodput": _goodput,
+    "notes": lambda _view, arm: "; ".join(arm.manifest.notes) or NOTHING,
+}

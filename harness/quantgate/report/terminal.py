@@ -1,0 +1,88 @@
+"""The verdict on a terminal: one table per candidate, the key figures of all arms, and the reasons."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from quantgate.gate.verdict_model import Verdict
+from quantgate.report.figures import Table
+from quantgate.report.run_view import RunView
+from quantgate.report.sections.arms import key_figures
+from quantgate.report.sections.provenance import previous_quantization
+from quantgate.report.sections.verdict import VERDICT_WORDS, ArmCard, RuleRow, arm_cards
+from quantgate.report.untrusted import visible
+from quantgate.store.run_folder import LoadedRun
+
+_STYLES = {
+    "ship": "bold green",
+    "do_not_ship": "bold red",
+    "not_enough_evidence": "bold yellow",
+    "invalid": "bold red",
+    "pass": "green",
+    "fail": "bold red",
+    "inconclusive": "yellow",
+    "uninformative": "dim",
+}
+
+
+def terminal_table(run: LoadedRun, verdict: Verdict, console: Console) -> None:
+    """Prints the verdict with its reasons. Words carry everything; colour only helps."""
+    view = RunView(run, verdict)
+    console.print(_rich(key_figures(view)))
+    for card in arm_cards(view):
+        _print_card(card, console)
+    for note in verdict.notes:
+        console.print(_text(f"Note: {note}"))
+    before = previous_quantization(view)
+    if before is not None:
+        console.print(
+            _text(
+                f"Note: these weights were quantized before ({before}); the verdict holds for them and says little "
+                "about the loss against the original 16-bit model."
+            )
+        )
+    symbol, words, _ = VERDICT_WORDS[verdict.verdict]
+    console.print(_text(f"{symbol} {words}  (policy {verdict.policy}, exit code {verdict.exit_code})", verdict.verdict))
+
+
+def _print_card(card: ArmCard, console: Console) -> None:
+    console.print()
+    console.print(_text(f"{card.symbol} {card.arm_id}: {card.words}", card.verdict))
+    for reason in card.reasons:
+        console.print(_text(f"  - {reason}"))
+    if card.rules or card.gains:
+        console.print(_rules(card))
+
+
+def _rules(card: ArmCard) -> RichTable:
+    table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 2))
+    for header in ("rule", "outcome", "loss or gain", "interval", "limit", "n"):
+        table.add_column(header, overflow="fold")
+    for row in [*card.rules, *card.gains]:
+        table.add_row(*_cells(row))
+    return table
+
+
+def _cells(row: RuleRow) -> list[Text]:
+    outcome = "waived" if row.waived else f"{row.symbol} {row.outcome_word}"
+    return [
+        _text(row.title),
+        _text(outcome, row.outcome),
+        *map(_text, (row.estimate, row.interval, row.threshold, row.items)),
+    ]
+
+
+def _rich(source: Table) -> RichTable:
+    table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for header in source.headers:
+        table.add_column(_text(header), overflow="fold")
+    for row in source.rows:
+        table.add_row(*map(_text, row))
+    return table
+
+
+def _text(content: str, style: str = "") -> Text:
+    """Plain text: no markup is read from it, and control characters cannot reach the terminal."""
+    return Text(visible(content).replace("\n", " "), style=_STYLES.get(style, ""))
