@@ -116,6 +116,20 @@ def test_a_write_that_fails_leaves_the_last_complete_state(
     ]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_a_full_disk_is_said_in_one_sentence_and_leaves_nothing_half_written(tmp_path: Path) -> None:
+    folder = store_complete_run(tmp_path)
+    before = {path.name: path.read_bytes() for path in folder.path.iterdir()}
+    for name in ("requests.parquet", "run.json"):
+        (folder.path / f".{name}.partial").symlink_to("/dev/full")
+    full = r"^Cannot write .*{}: the disk is full; free some space and run again\.$"
+    with pytest.raises(RunError, match=full.format(r"requests\.parquet")):
+        folder.write_table("requests", request_table())
+    with pytest.raises(RunError, match=full.format(r"run\.json")):
+        folder.write_manifest(manifest_of(folder, seed=8))
+    assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
+
+
 def test_results_that_cannot_be_a_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file")
     with pytest.raises(RunError, match="not a folder"):

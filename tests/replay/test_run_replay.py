@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
@@ -196,6 +197,20 @@ def test_cancelling_keeps_what_had_ended_and_stops_the_targets() -> None:
         ("b", 4, 2),
     ]
     assert certify("b", log.of_arm("b"), requests_intended=8).reasons == ["2 of 8 intended requests were sent."]
+
+
+def test_ctrl_c_in_the_middle_of_a_cell_keeps_the_rows_and_ends_as_an_interrupt() -> None:
+    log = ReplayLog()
+
+    async def main(clock: VirtualClock) -> None:
+        arms = arms_on(clock, {"a": answers(50)}, slots=8)
+        asyncio.get_running_loop().call_later(0.2, signal.raise_signal, signal.SIGINT)
+        options = ReplayOptions(warmup_requests=0)
+        await run_replay(steady_plan(8, every_ms=100), arms, log, clock=clock, origin_ns=0, options=options)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_in_virtual_time(main)
+    assert log.requests().column("request_id").to_pylist() == ["r000", "r001"]
 
 
 def test_a_delivered_load_gets_a_valid_certificate() -> None:

@@ -26,8 +26,9 @@ def certify(
     """The certificate of one arm from its cells; `requests_intended` counts the plan's requests over all passes.
 
     lag = sent - scheduled, from the absolute schedule: a delay that hits every request alike shows in full (a lag taken
-    from the least late request would hide it). Window counts lie on the plan's own time line, because the arm's cells
-    are scattered over the run.
+    from the least late request would hide it). Later turns of a session are intended when their rule says: the previous
+    answer and the think time. Window counts lie on the plan's own time line, because the arm's cells are scattered over
+    the run.
     """
     lags_ms = _join([_lag_ms(result) for result in cells])
     delivered = len(lags_ms)
