@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from quantgate.gate.families.registry import RULE_METRICS
 from quantgate.gate.gains.registry import GAIN_METRICS
 from quantgate.gate.margin import Margin, parse_margin
-from quantgate.validation import load_yaml_model
+from quantgate.validation import first_problem, load_yaml_model
+from quantgate_engine.errors import ConfigurationError
 
 MatchField = Literal["target", "model", "kv_dtype", "compute_dtype", "head_dtype", "kernel_set"]
 
@@ -204,3 +206,11 @@ def load_policy(path: Path) -> Policy:
 def policy_json_schema() -> dict[str, Any]:
     """JSON schema of a policy file, for editors and other programs."""
     return Policy.model_json_schema(by_alias=True)
+
+
+def stored_policy(document: dict[str, Any], name: str) -> Policy:
+    """A policy as a manifest keeps it. Raises ConfigurationError where this version cannot read it; `name` names it."""
+    try:
+        return Policy.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        raise ConfigurationError(first_problem(error, document, Policy).sentence(name)) from None

@@ -23,3 +23,13 @@ class LossEstimate(NamedTuple):
     interval: Interval
     standard_error: float
     p_value: float
+
+
+def either_way(worse: LossEstimate, reverse: LossEstimate) -> LossEstimate:
+    """The size of a change whose direction does not matter, from its two signed readings.
+
+    The interval of the signed change is folded at zero; folding only widens its coverage.
+    """
+    lower, upper = worse.interval
+    larger = max(worse, reverse, key=lambda estimate: estimate.value)
+    return larger._replace(interval=Interval(max(0.0, lower, -upper), max(abs(lower), abs(upper))))

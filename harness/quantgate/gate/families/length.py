@@ -9,16 +9,13 @@ from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQue
 from quantgate.metrics.failed import FAILED
 from quantgate.metrics.output_tokens import OUTPUT_TOKENS
 from quantgate.stats.bootstrap import bootstrap_means, relative
-from quantgate.stats.interval import Interval
+from quantgate.stats.interval import either_way
 
 _METHOD = "paired bootstrap of the ratio of means, both directions"
 
 
 def _length_change(pairing: Pairing, question: RuleQuestion) -> Measurement:
-    """|candidate mean / baseline mean - 1|: longer answers cost more, shorter ones leave something out.
-
-    The interval is that of the signed change folded at zero, so that it keeps its confidence.
-    """
+    """|candidate mean / baseline mean - 1|: longer answers cost more, shorter ones leave something out."""
     pairs = pairing.of_class(question.slo_class)
     if pairing.output_lengths == "forced":
         return Measurement(
@@ -30,22 +27,19 @@ def _length_change(pairing: Pairing, question: RuleQuestion) -> Measurement:
     if n < 2 or baseline.sum() == 0:
         return Measurement(n=n, method=_METHOD, minimum_n=2)
     clusters = np.unique(pairs.clusters[served], return_inverse=True)[1]
-    estimates = [
+    longer, shorter = (
         bootstrap_means(
             baseline, candidate, clusters, compare,
             margin=question.margin, confidence=question.confidence, resamples=question.resamples, seed=question.seed,
         )
         for compare in (relative, lambda b, c: -relative(b, c))
-    ]  # fmt: skip
-    lower, upper = estimates[0].interval
-    folded = Interval(max(0.0, lower, -upper), max(abs(lower), abs(upper)))
-    worse = max(estimates, key=lambda estimate: estimate.value)
+    )  # fmt: skip
     return Measurement(
         n=n,
         method=_METHOD,
         baseline=float(baseline.mean()),
         candidate=float(candidate.mean()),
-        estimate=worse._replace(value=abs(worse.value), interval=folded),
+        estimate=either_way(longer, shorter),
     )
 
 

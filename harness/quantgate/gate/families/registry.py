@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quantgate.gate.families.behaviour import BEHAVIOUR_RULES
 from quantgate.gate.families.distribution import DISTRIBUTION_RULES
 from quantgate.gate.families.latency import LATENCY_RULES
 from quantgate.gate.families.length import LENGTH_RULES
@@ -10,5 +11,8 @@ from quantgate.gate.families.service import SERVICE_RULES
 from quantgate.gate.families.tasks import TASK_RULES
 
 RULE_METRICS: dict[str, RuleMetric] = {
-    metric.name: metric for metric in (*LATENCY_RULES, *SERVICE_RULES, *TASK_RULES, *DISTRIBUTION_RULES, *LENGTH_RULES)
-}
+    metric.name: metric
+    for metric in (
+        *LATENCY_RULES, *SERVICE_RULES, *TASK_RULES, *DISTRIBUTION_RULES, *BEHAVIOUR_RULES, *LENGTH_RULES
+    )
+}  # fmt: skip

@@ -9,8 +9,11 @@ import numpy as np
 from quantgate.gate.evidence import Pairing, QualityPairs
 from quantgate.gate.families.paired_binary import MARGIN_UNITS, METHOD, measure_binary
 from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
+from quantgate.stats.bootstrap import bootstrap_means, difference
 from quantgate.stats.mcnemar import mcnemar_exact
 from quantgate.stats.wilson import wilson_interval
+
+_MEAN_METHOD = "paired bootstrap of the mean over items"
 
 
 def _measure(metric: str, pairing: Pairing, question: RuleQuestion) -> Measurement:
@@ -47,7 +50,25 @@ def _rule(metric: str, title: str) -> RuleMetric:
     return RuleMetric(metric, title, ("rate",), MARGIN_UNITS, "share", "items", measure)
 
 
+def _gold_logprob(pairing: Pairing, question: RuleQuestion) -> Measurement:
+    """Mean fall of the right answer's log-probability per token: finds a loss long before answers flip."""
+    pairs = pairing.quality("task", "gold_logprob", question.task)
+    n = len(pairs.baseline)
+    if n < 2:
+        return Measurement(n=n, method=_MEAN_METHOD, minimum_n=2)
+    estimate = bootstrap_means(
+        -pairs.baseline, -pairs.candidate, pairs.clusters, difference,
+        margin=question.margin, confidence=question.confidence, resamples=question.resamples, seed=question.seed,
+    )  # fmt: skip
+    means = float(pairs.baseline.mean()), float(pairs.candidate.mean())
+    return Measurement(n=n, method=_MEAN_METHOD, baseline=means[0], candidate=means[1], estimate=estimate)
+
+
 TASK_RULES = (
     _rule("correct", "task accuracy"),
     _rule("gold_preferred", "preference for the right answer (likelihood twin)"),
-)
+    RuleMetric(
+        "gold_logprob", "log-probability of the right answer", ("mean",), {"nats": "nats", "": "nats"}, "nats", "items",
+        _gold_logprob,
+    ),
+)  # fmt: skip

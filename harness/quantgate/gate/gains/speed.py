@@ -22,7 +22,7 @@ def _gain(rule: RuleMetric) -> GainMetric:
             ),
         )  # fmt: skip
         if measured.estimate is None or not math.isfinite(measured.estimate.value):
-            few = f"cannot be told: {measured.n} requests carry no {question.statistic}; at least {measured.minimum_n} are needed"
+            few = f"cannot be told from {measured.n} requests, at least {measured.minimum_n} are needed"
             return GainMeasurement(measured.n, measured.method, shortfall=measured.uninformative or few)
         loss = measured.estimate
         return GainMeasurement(
