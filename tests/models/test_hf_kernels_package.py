@@ -1,4 +1,4 @@
-"""transformers imports a package named `kernels` when it is installed; ours must neither be taken for it nor hide it."""
+"""transformers imports a package named `kernels` where there is one; ours must not be taken for it, nor hide it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ import quantgate_kernels.registry
 from transformers.utils import is_kernels_available
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 import transformers.integrations.hub_kernels
-shape = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, num_key_value_heads=1, vocab_size=8)
+shape = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, vocab_size=8)
 LlamaForCausalLM(LlamaConfig(**shape))
 kernels = sys.modules.get("kernels")
 print(is_kernels_available(), getattr(kernels, "__file__", None))
