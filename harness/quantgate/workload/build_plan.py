@@ -103,6 +103,6 @@ def _check_context(requests: Sequence[PlannedRequest], limit: int, source: str) 
     raise ConfigurationError(
         f"{source}: {len(too_long)} of {len(requests)} requests do not fit the context of {limit} tokens (the longest, "
         f"{worst.request_id}, needs {len(worst.prompt_token_ids)} prompt + {worst.output_tokens} output tokens); limit "
-        "them with --max-prompt-tokens and --max-output-tokens, and choose with --clip-policy drop or cut what becomes "
-        "of longer ones."
+        "them with --max-prompt-tokens, --max-output-tokens and --clip-policy drop or cut, or with a clip transform in "
+        "the suite."
     )

@@ -22,7 +22,10 @@ class TransformContext:
 
 @dataclass(frozen=True, slots=True)
 class Transformed:
-    """The records that stay, in order of time, and how many of the incoming rows were changed or removed."""
+    """The records that stay, in order of time, and how many of the incoming rows were changed or removed.
+
+    A shift of all times to a new start is no change of a row.
+    """
 
     records: list[TraceRecord]
     rows_touched: int
