@@ -44,7 +44,7 @@ class EngineCore:
         self.clock = clock
         self.aborts_by_cause: Counter[AbortCause] = Counter()
         self._kv = KVManager(executor.num_blocks, executor.block_size)
-        self._admission = GuaranteedAdmission(self._kv, executor.max_context_tokens)
+        self._admission = GuaranteedAdmission(self._kv, executor.max_context_tokens, executor.vocab_size)
         self._scheduler = Scheduler(config, self._kv, self._admission)
         self._requests: dict[str, Request] = {}
         self._inbox: deque[Request | _AbortNote] = deque()

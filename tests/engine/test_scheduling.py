@@ -117,6 +117,17 @@ def test_a_request_that_needs_the_whole_pool_runs() -> None:
     assert ended.kv_peak_blocks == 5
 
 
+@pytest.mark.parametrize("outside", [-1, 1000])
+def test_a_token_outside_the_vocabulary_is_rejected_before_it_can_spoil_a_batch(outside: int) -> None:
+    simulation = Simulation()
+    simulation.core.add_request("a", (5, outside), SamplingParams(max_tokens=1))
+    simulation.core.add_request("b", (5, 999), SamplingParams(max_tokens=1))
+    ended = {request.request_id: request for request in simulation.run()}
+    assert ended["a"].state is RequestState.REJECTED
+    assert "expected 0 to 999, the model's vocabulary" in str(ended["a"].error)
+    assert ended["b"].state is RequestState.FINISHED
+
+
 @pytest.mark.parametrize(
     ("length", "max_tokens", "message"),
     [

@@ -39,6 +39,7 @@ class Executor(Protocol):
     num_blocks: int
     block_size: int
     max_context_tokens: int
+    vocab_size: int
     eos_token_ids: tuple[int, ...]
 
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]: ...

@@ -29,7 +29,10 @@ def simulated_token(previous_token_id: int, position: int, vocab_size: int, seed
 
 
 class SimulatedExecutor:
-    """Advances `clock` by the step's cost. A sequence of one token after the first position counts as a decode."""
+    """Advances `clock` by the step's cost. A sequence of one token after the first position counts as a decode.
+
+    The default vocabulary is larger than any model's, so that every model's prompts can be simulated.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class SimulatedExecutor:
         num_blocks: int = 1024,
         block_size: int = 16,
         max_context_tokens: int = 2048,
-        vocab_size: int = 32_000,
+        vocab_size: int = 1 << 18,
         eos_token_ids: tuple[int, ...] = (),
     ) -> None:
         self.num_blocks = num_blocks
@@ -48,7 +51,7 @@ class SimulatedExecutor:
         self.eos_token_ids = eos_token_ids
         self._clock = clock
         self._costs = costs if costs is not None else StepCosts()
-        self._vocab_size = vocab_size
+        self.vocab_size = vocab_size
 
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]:
         decode_requests = sum(len(sequence.token_ids) == 1 and sequence.start_position > 0 for sequence in sequences)
@@ -60,5 +63,5 @@ class SimulatedExecutor:
         if not sequence.sample:
             return None
         position = sequence.start_position + len(sequence.token_ids)
-        token_id = simulated_token(sequence.token_ids[-1], position, self._vocab_size, sequence.params.seed)
+        token_id = simulated_token(sequence.token_ids[-1], position, self.vocab_size, sequence.params.seed)
         return SampledToken(token_id)

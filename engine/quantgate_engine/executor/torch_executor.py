@@ -37,6 +37,7 @@ class TorchExecutor:
         self.block_size = config.block_size
         self.max_context_tokens = context_limit(config, model.max_position_embeddings)
         self.num_blocks = block_count(config, self.max_context_tokens)
+        self.vocab_size = model.vocab_size
         self.eos_token_ids = model.eos_token_ids
         self._decoder = decoder
         self._max_step_tokens = config.max_step_tokens

@@ -13,15 +13,21 @@ class GuaranteedAdmission:
     promised and, where a request stops early, never used.
     """
 
-    def __init__(self, kv: KVManager, max_context_tokens: int) -> None:
+    def __init__(self, kv: KVManager, max_context_tokens: int, vocab_size: int) -> None:
         self._kv = kv
         self._max_context_tokens = max_context_tokens
+        self._vocab_size = vocab_size
 
     def refusal(self, request: Request) -> str | None:
         """Why the request could never run, with the numbers; None where it can."""
         prompt, output = len(request.prompt_token_ids), request.params.max_tokens
         if prompt == 0:
             return f"Request {request.request_id} has an empty prompt; expected at least 1 token."
+        if min(request.prompt_token_ids) < 0 or max(request.prompt_token_ids) >= self._vocab_size:
+            return (
+                f"Request {request.request_id} has token ids from {min(request.prompt_token_ids)} to "
+                f"{max(request.prompt_token_ids)}; expected 0 to {self._vocab_size - 1}, the model's vocabulary."
+            )
         if prompt + output > self._max_context_tokens:
             return (
                 f"Request {request.request_id} can never run: {prompt} prompt tokens and max_tokens {output} make "
