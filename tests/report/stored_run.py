@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from quantgate.gate.verdict_model import ArmVerdict, GainResult, RuleResult, Verdict
 from quantgate.store.manifest import (
@@ -67,18 +66,18 @@ def step_rows(seed: int, steps_per_cell: int = 120) -> Iterator[dict[str, Any]]:
         for block in range(BLOCKS):
             for index in range(steps_per_cell):
                 kind = index % 3
-                prefill, decode = (
-                    (int(random.integers(50, 256)) if kind < 2 else 0),
-                    (int(random.integers(1, 9)) if kind else 0),
-                )
+                prefill = int(random.integers(50, 256)) if kind < 2 else 0
+                decode = int(random.integers(1, 9)) if kind else 0
                 yield {
                     "arm_id": arm_id, "pass_index": 0, "block_index": block, "step_index": index,
                     "started_ns": (block * len(ARMS) + turn) * 15 * SECOND + index * SECOND // 10,
                     "duration_ns": int((2 + prefill * 0.2 + decode) * pace * 1e6),
                     "batch_size_prefill": min(prefill, 2),
                     "batch_size_decode": decode, "prefill_tokens": prefill, "decode_tokens": decode,
-                    "context_tokens": 900, "active_requests": decode + 1, "waiting_requests": int(random.integers(0, 4)),
-                    "kv_cache_used_tokens": int(random.integers(200, 3000)), "kv_allocated_blocks": 200,
+                    "context_tokens": 900, "active_requests": decode + 1,
+                    "waiting_requests": int(random.integers(0, 4)),
+                    "kv_cache_used_tokens": int(random.integers(200, 3000)),
+                    "kv_allocated_blocks": 200,
                     "kv_cache_block_utilization": 0.9, "recomputed_tokens": 0, "cached_prompt_tokens": 0,
                     "preemption_count": 0, "request_abort_count": 0, "rejected_count": 0, "oom_count": 0,
                 }  # fmt: skip
@@ -91,9 +90,10 @@ def quality_rows(seed: int, text: str, items: int) -> Iterator[dict[str, Any]]:
         for index in range(items):
             common = row | {"arm_id": arm_id, "item_id": f"item-{index}", "cluster_id": f"item-{index}"}
             if role != "baseline":
-                values = {"kl": 0.01 * turn * random.gamma(2), "top1_agreement": 1 - 0.02 * turn, 
+                values = {"kl": 0.01 * turn * random.gamma(2), "top1_agreement": 1 - 0.02 * turn,
                           "first_token_agreement": 1.0,
-                          "nll_delta": 0.003 * turn, "kl_p99": 0.05 * turn, "first_divergence_fraction": 0.8}  # fmt: skip
+                          "nll_delta": 0.003 * turn, "kl_p99": 0.05 * turn,
+                          "first_divergence_fraction": 0.8}  # fmt: skip
                 for metric, value in values.items():
                     yield common | {"tier": "distribution", "task": "replay", "metric": metric, "value": value}
             for task in ("rag", "tool_calls"):
@@ -109,8 +109,9 @@ def quality_rows(seed: int, text: str, items: int) -> Iterator[dict[str, Any]]:
 def rule(name: str, outcome: Any, estimate: float, half: float, margin: float, unit: str = "ratio") -> RuleResult:
     return RuleResult(
         rule=name, title=name.replace("_", " "), outcome=outcome, metric="ttft_ms", unit=unit, baseline=120.0,
-        candidate=120.0 * (1 + estimate), value_unit="ms", estimate=estimate, interval=(estimate - half, estimate + half), margin=margin,
-        n=410, mde=half * 2, n_needed=900 if outcome == "inconclusive" else None, method="paired bootstrap by cluster",
+        candidate=120.0 * (1 + estimate), value_unit="ms", estimate=estimate,
+        interval=(estimate - half, estimate + half), margin=margin, n=410,
+        mde=half * 2, n_needed=900 if outcome == "inconclusive" else None, method="paired bootstrap by cluster",
         reason=f"{name}: the interval decides.", aa_estimate=0.002, aa_interval=(-0.02, 0.024),
     )  # fmt: skip
 
@@ -205,13 +206,3 @@ def build_run(requests: int = 410, text: str = "plain text", state: Any = "compl
         steps=pa.Table.from_pylist(list(step_rows(4)), schema=STEPS),
         quality=pa.Table.from_pylist(list(quality_rows(5, text, items)), schema=QUALITY),
     )
-
-
-@pytest.fixture(scope="session")
-def run_builder() -> Callable[..., LoadedRun]:
-    return build_run
-
-
-@pytest.fixture(scope="session")
-def verdict_builder() -> Callable[..., Verdict]:
-    return build_verdict
