@@ -20,11 +20,16 @@ def _slo_attainment(pairing: Pairing, question: RuleQuestion) -> Measurement:
 
 
 def _failure_rate(pairing: Pairing, question: RuleQuestion) -> Measurement:
-    """Right: neither failed, rejected nor aborted by the arm. Shown as failure rates."""
+    """Right: neither failed, rejected nor aborted by the arm. Shown as failure rates.
+
+    Every request counts for itself, also within one outage: a run of failures is the arm's own doing and no chance
+    event that its neighbours share, so that a design effect would only excuse it.
+    """
     pairs = pairing.of_class(question.slo_class)
     failed = FAILED(pairs.baseline), FAILED(pairs.candidate)
     usable = ~np.isnan(failed[0]) & ~np.isnan(failed[1])
-    measured = measure_binary(failed[0][usable] == 0, failed[1][usable] == 0, pairs.clusters[usable], question)
+    alone = np.arange(int(usable.sum()))
+    measured = measure_binary(failed[0][usable] == 0, failed[1][usable] == 0, alone, question)
     return Measurement(
         n=measured.n,
         method=measured.method,
