@@ -39,21 +39,22 @@ class RowPath:
         return (self.max_rows is None or x.shape[0] <= self.max_rows) and self.supports(x)
 
 
-# Measured on 2 cores of an AVX512-BF16 CPU, torch 2.13, weight 3072 x 576, microseconds per call:
-#   rows                        1     8    16    128     512
-#   dense bfloat16            229   284   355   1254    5022
-#   int8, aten op             130   364   558   3363   12697
-#   int8, convert codes       237   285   348   1729    5622
-#   int4, aten op              52   174   338   2660   10647
+# Best of 80 calls on 2 cores of an AVX512-BF16 CPU, torch 2.13, weight 3072 x 576, microseconds:
+#   rows                        1     4     8    16    32    48    64   128
+#   dense bfloat16             91   107   145   206   335   458   585  1141
+#   int8, aten op              48    96   191   379   755  1135  1509
+#   int8, convert codes       209   229   267   329   510   588   716  1244
+#   int4, aten op              50    87   169   331   723   981  1311  2689
+#   int4, dequantize tiles                      707   868  1012  1185  2240
 ROW_PATHS: dict[type, tuple[RowPath, ...]] = {
     DenseWeight: (RowPath(None, "torch.linear", dense_linear),),
     Int8ChannelWeight: (
-        RowPath(4, "aten._weight_int8pack_mm", int8.multiply_packed, int8.has_packed_product),
+        RowPath(8, "aten._weight_int8pack_mm", int8.multiply_packed, int8.has_packed_product),
         RowPath(None, "convert codes, torch.linear, scale", int8.multiply_converted),
     ),
     Int4TiledWeight: (
-        RowPath(64, "aten._weight_int4pack_mm_for_cpu", int4.multiply_tiled),
-        RowPath(None, "dequantize tiles, torch.matmul", int4.multiply_dequantized_tiles),
+        RowPath(48, "aten._weight_int4pack_mm_for_cpu", int4.multiply_tiled, int4.reads_tiles),
+        RowPath(None, "dequantize tiles, torch.bmm", int4.multiply_dequantized_tiles),
     ),
     Int4GroupWeight: (RowPath(None, "dequantize groups, torch.linear", int4.multiply_dequantized_groups),),
 }
