@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from quantgate.traces.record import TraceRecord
 
 SECOND = 1_000_000_000
+
+# Property tests say nothing about speed: a busy machine must not fail them.
+patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def counted(request_id: str, at_s: float = 0.0, prompt: int = 4, output: int = 2, **changes: Any) -> TraceRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traffic.records import counted, session, workloads
+from tests.traffic.records import counted, patiently, session, workloads
 
 from quantgate.traces.record import TraceRecord
 from quantgate.workload.blocks import assign_blocks
@@ -30,6 +30,7 @@ def test_more_blocks_than_units_are_refused() -> None:
         assign_blocks([counted("a")], 0)
 
 
+@patiently
 @given(workloads(), st.integers(1, 6))
 def test_blocks_are_whole_ordered_filled_and_balanced(records: list[TraceRecord], wanted: int) -> None:
     units = group_units(records)

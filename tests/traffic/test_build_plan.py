@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.traffic.records import SECOND, counted, session
 from tests.traffic.word_tokenizer import WORDS, WordTokenizer
@@ -14,8 +16,8 @@ from quantgate.workload.transforms import Clip, Limit, Speed, Transform
 from quantgate_engine.errors import ConfigurationError
 
 
-def plan(records: list[TraceRecord], **settings: object) -> ReplayPlan:
-    return build_plan(records, WordTokenizer(), source="x.jsonl", source_sha256="00", **settings)  # type: ignore[arg-type]  # keyword settings of many types
+def plan(records: list[TraceRecord], **settings: Any) -> ReplayPlan:
+    return build_plan(records, WordTokenizer(), source="x.jsonl", source_sha256="00", **settings)
 
 
 def test_messages_go_through_the_chat_template_with_its_generation_prompt() -> None:
@@ -119,3 +121,8 @@ def test_the_plan_has_the_shape_of_its_records() -> None:
     assert (shape.rows, shape.span_s, shape.rate_rps) == (3, 2.0, 1.0)
     assert shape.input_tokens is not None
     assert (shape.input_tokens.max, shape.output_tokens.max) == (10, 20)
+
+
+def test_absurd_lengths_are_refused_before_a_prompt_of_that_length_is_made() -> None:
+    with pytest.raises(ConfigurationError, match="needs 1000000000 prompt"):
+        plan([counted("huge", prompt=1_000_000_000)], max_context_tokens=2048)

@@ -44,13 +44,26 @@ def test_every_field_arrives_in_the_record(tmp_path: Path) -> None:
 
 
 BAD_ROWS = [
-    ({"max_tokens": "ten"}, "field max_tokens: expected an integer of at least 1 (output tokens), got 'ten'."),
-    ({"max_tokens": 0}, "field max_tokens: expected an integer of at least 1 (output tokens), got 0."),
-    ({"max_tokens": 2.5}, "field max_tokens: expected an integer of at least 1 (output tokens), got 2.5."),
-    ({"max_tokens": True}, "field max_tokens: expected an integer of at least 1 (output tokens), got true."),
-    ({"max_tokens": None}, "field max_tokens: expected an integer of at least 1 (output tokens), got null."),
-    ({"offset": -1}, "field offset: expected a number of at least 0 (seconds from the start), got -1."),
-    ({"offset": "0"}, "field offset: expected a number of at least 0 (seconds from the start), got '0'."),
+    (
+        {"max_tokens": "ten"},
+        "field max_tokens: expected an integer of at least 1 (output tokens, at most 1e9), got 'ten'.",
+    ),
+    ({"max_tokens": 0}, "field max_tokens: expected an integer of at least 1 (output tokens, at most 1e9), got 0."),
+    (
+        {"max_tokens": 2.5},
+        "field max_tokens: expected an integer of at least 1 (output tokens, at most 1e9), got 2.5.",
+    ),
+    (
+        {"max_tokens": True},
+        "field max_tokens: expected an integer of at least 1 (output tokens, at most 1e9), got true.",
+    ),
+    (
+        {"max_tokens": None},
+        "field max_tokens: expected an integer of at least 1 (output tokens, at most 1e9), got null.",
+    ),
+    ({"offset": -1}, "field offset: expected a number from 0 to 1e9 (seconds from the start), got -1."),
+    ({"offset": 1e300}, "field offset: expected a number from 0 to 1e9 (seconds from the start), got 1e+300."),
+    ({"offset": "0"}, "field offset: expected a number from 0 to 1e9 (seconds from the start), got '0'."),
     ({"id": ""}, "field id: expected a text of at least one character (unique in the file), got ''."),
     ({"id": "a"}, "field id: expected an id that no other row has, got 'a', which line 1 has already."),
     ({"clas": "x"}, "field clas: expected only known fields; this one is not; remove it or check its spelling."),
@@ -115,7 +128,7 @@ def test_a_line_that_is_no_json_object_is_named(tmp_path: Path, text: str) -> No
 
 
 def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="field offset: expected a number of at least 0"):
+    with pytest.raises(ConfigurationError, match="field offset: expected a number from 0 to 1e9"):
         read_trace(write(tmp_path / "x.jsonl", '{"id": "a", "offset": NaN, "prompt": "hi", "max_tokens": 1}'))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
-from tests.traffic.records import SECOND, counted, session, workloads
+from tests.traffic.records import SECOND, counted, patiently, session, workloads
 from tests.traffic.word_tokenizer import WordTokenizer
 
 from quantgate.traces.record import Message, TraceRecord
@@ -92,6 +92,7 @@ def test_thinning_keeps_about_its_share_and_depends_on_the_seed() -> None:
     assert kept != ids(Thin(keep=0.25).apply(records, context(2)))
 
 
+@patiently
 @given(workloads(), st.floats(0.01, 1), st.floats(0.01, 1), st.integers(0, 5))
 def test_less_thinning_keeps_all_that_more_thinning_keeps(
     records: list[TraceRecord], one: float, other: float, seed: int
@@ -116,6 +117,7 @@ SOME_TRANSFORMS: st.SearchStrategy[Transform] = st.one_of(
 )
 
 
+@patiently
 @given(workloads(), SOME_TRANSFORMS)
 def test_every_transform_keeps_order_complete_turns_and_honest_counts(
     records: list[TraceRecord], transform: Transform
@@ -134,6 +136,7 @@ def test_every_transform_keeps_order_complete_turns_and_honest_counts(
     assert result.rows_touched == len(before) - unchanged
 
 
+@patiently
 @given(workloads(), st.sampled_from([Thin(keep=0.5), Window(start_s=20, length_s=40)]))
 def test_thinning_and_windows_take_sessions_whole(records: list[TraceRecord], transform: Transform) -> None:
     everything = turns_by_session(records)

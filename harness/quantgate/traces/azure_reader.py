@@ -73,8 +73,9 @@ def _time(text: str, line: SourceLine, source: str) -> int:
 
 def _tokens(text: str, column: str, line: SourceLine, source: str) -> int:
     stripped = text.strip()
-    if stripped.isascii() and stripped.isdigit() and int(stripped) >= 1:
+    # Nine digits are more tokens than any request has, and few enough for every integer type downstream.
+    if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 and int(stripped) >= 1:
         return int(stripped)
     raise ConfigurationError(
-        f"{source}, line {line.number}, field {column}: expected an integer of at least 1, got {text!r}."
+        f"{source}, line {line.number}, field {column}: expected an integer from 1 to 999999999, got {text!r}."
     )

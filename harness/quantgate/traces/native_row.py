@@ -15,6 +15,10 @@ from quantgate.traces.record import Message, TraceRecord
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
+# Bounds that keep times in nanoseconds and sums of tokens within 64-bit integers.
+LONGEST_SECONDS = 1_000_000_000
+MOST_TOKENS = 1_000_000_000
+
 
 class NativeMessage(BaseModel):
     """One chat message."""
@@ -33,20 +37,23 @@ class NativeRow(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     id: str = Field(min_length=1, description="a text of at least one character (unique in the file)")
-    offset: float = Field(ge=0, allow_inf_nan=False, description="a number of at least 0 (seconds from the start)")
+    offset: float = Field(ge=0, le=LONGEST_SECONDS, description="a number from 0 to 1e9 (seconds from the start)")
     messages: tuple[NativeMessage, ...] | None = Field(
         None, min_length=1, description="a list of at least one message (the chat so far)"
     )
     prompt: str | None = Field(None, min_length=1, description="a text of at least one character (a raw prompt)")
     prompt_tokens: int | None = Field(
-        None, ge=1, description="an integer of at least 1 (length of a prompt whose text is not known)"
+        None,
+        ge=1,
+        le=MOST_TOKENS,
+        description="an integer of at least 1 (tokens of a prompt without text)",
     )
-    max_tokens: int = Field(ge=1, description="an integer of at least 1 (output tokens)")
+    max_tokens: int = Field(ge=1, le=MOST_TOKENS, description="an integer of at least 1 (output tokens, at most 1e9)")
     slo_class: str = Field("interactive", alias="class", min_length=1, description="the name of an SLO class")
     session: str | None = Field(None, min_length=1, description="a text of at least one character (the session's id)")
     turn: int = Field(1, ge=1, description="an integer of at least 1 (position in the session)")
     think_time: float = Field(
-        0, ge=0, allow_inf_nan=False, description="a number of at least 0 (seconds after the previous answer)"
+        0, ge=0, le=LONGEST_SECONDS, description="a number from 0 to 1e9 (seconds after the previous answer)"
     )
     tags: tuple[str, ...] = Field((), description="a list of texts (such as chat, rag, code, tools)")
     checker: Checker | None = Field(

@@ -68,12 +68,12 @@ def build_plan(
     encoder = PromptEncoder(tokenizer, seed)
     kept, history = apply_transforms(records, transforms, TransformContext(encoder, seed))
     kept.sort(key=lambda record: record.scheduled_ns)
+    if max_context_tokens is not None:
+        _check_context(kept, encoder, max_context_tokens, source)
     requests = tuple(
         _planned(record, encoder.encode(record), block, ignore_eos=output_lengths == "forced")
         for record, block in zip(kept, assign_blocks(kept, blocks), strict=True)
     )
-    if max_context_tokens is not None:
-        _check_context(requests, max_context_tokens, source)
     return ReplayPlan(requests, source, source_sha256, history, seed)
 
 
@@ -95,14 +95,14 @@ def _planned(record: TraceRecord, prompt: tuple[int, ...], block: int, *, ignore
     )
 
 
-def _check_context(requests: Sequence[PlannedRequest], limit: int, source: str) -> None:
-    too_long = [request for request in requests if len(request.prompt_token_ids) + request.output_tokens > limit]
+def _check_context(records: Sequence[TraceRecord], encoder: PromptEncoder, limit: int, source: str) -> None:
+    """Runs before stand-in prompts are drawn: a trace may name lengths that no memory holds."""
+    too_long = [record for record in records if encoder.count(record) + record.max_tokens > limit]
     if not too_long:
         return
-    worst = max(too_long, key=lambda request: len(request.prompt_token_ids) + request.output_tokens)
+    worst = max(too_long, key=lambda record: encoder.count(record) + record.max_tokens)
     raise ConfigurationError(
-        f"{source}: {len(too_long)} of {len(requests)} requests do not fit the context of {limit} tokens (the longest, "
-        f"{worst.request_id}, needs {len(worst.prompt_token_ids)} prompt + {worst.output_tokens} output tokens); limit "
-        "them with --max-prompt-tokens, --max-output-tokens and --clip-policy drop or cut, or with a clip transform in "
-        "the suite."
+        f"{source}: {len(too_long)} of {len(records)} requests do not fit the context of {limit} tokens (the longest, "
+        f"{worst.request_id}, needs {encoder.count(worst)} prompt + {worst.max_tokens} output tokens); limit them with "
+        "--max-prompt-tokens, --max-output-tokens and --clip-policy drop or cut, or with a clip transform in the suite."
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import TypeVar
 
 from quantgate.traces.record import Message, TraceRecord
 from quantgate.traces.traffic_shape import known_prompt_tokens
 from quantgate.workload.filler_tokens import FillerTokens
 from quantgate.workload.tokenizer import Tokenizer
 from quantgate_engine.errors import ConfigurationError
+
+_Prompt = TypeVar("_Prompt", tuple[Message, ...], str)
 
 
 class PromptEncoder:
@@ -17,6 +21,7 @@ class PromptEncoder:
     def __init__(self, tokenizer: Tokenizer, seed: int = 0) -> None:
         self._tokenizer = tokenizer
         self._seed = seed
+        self._encoded: dict[tuple[Message, ...] | str, tuple[int, ...]] = {}
 
     def count(self, record: TraceRecord) -> int:
         """Prompt tokens of the record, template and generation prompt included."""
@@ -32,14 +37,23 @@ class PromptEncoder:
         if record.prompt_token_ids is not None:
             return record.prompt_token_ids
         if record.messages is not None:
-            return tuple(self._tokenizer.encode(self._templated(record.messages), add_special_tokens=False))
+            return self._once(
+                record.messages,
+                lambda messages: self._tokenizer.encode(self._templated(messages), add_special_tokens=False),
+            )
         if record.prompt_text is not None:
-            return tuple(self._tokenizer.encode(record.prompt_text, add_special_tokens=True))
+            return self._once(record.prompt_text, lambda text: self._tokenizer.encode(text, add_special_tokens=True))
         if record.prompt_token_count is not None:
             return self._filler.draw(record.request_id, record.prompt_token_count)
         raise ConfigurationError(
             f"Request {record.request_id} has no prompt; expected messages, a text, token ids or a token count."
         )
+
+    def _once(self, prompt: _Prompt, encode: Callable[[_Prompt], list[int]]) -> tuple[int, ...]:
+        """Counting, cutting and planning ask for the same prompts again: each is encoded once."""
+        if prompt not in self._encoded:
+            self._encoded[prompt] = tuple(encode(prompt))
+        return self._encoded[prompt]
 
     def _templated(self, messages: tuple[Message, ...]) -> str:
         conversation = [{"role": message.role, "content": message.content} for message in messages]

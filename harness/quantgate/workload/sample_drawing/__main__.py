@@ -7,7 +7,13 @@ from pathlib import Path
 
 from quantgate.workload.sample_drawing.draw import draw_quick
 
-if len(sys.argv) != 2:
-    sys.exit("usage: python -m quantgate.workload.sample_drawing FOLDER (the folder that holds texts/)")
-folder = Path(sys.argv[1])
-(folder / "quick.jsonl").write_text(draw_quick(folder / "texts"), encoding="utf-8", newline="\n")
+
+def main(arguments: list[str]) -> None:
+    if len(arguments) != 1:
+        sys.exit("usage: python -m quantgate.workload.sample_drawing FOLDER (the folder that holds texts/)")
+    folder = Path(arguments[0])
+    (folder / "quick.jsonl").write_text(draw_quick(folder / "texts"), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
