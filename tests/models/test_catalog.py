@@ -119,15 +119,20 @@ def test_full_disk_is_one_sentence_and_leaves_nothing(make_gguf, cache, monkeypa
 
     source = make_gguf()
     monkeypatch.setattr(catalog, "import_gguf", fill_the_disk)
-    with pytest.raises(RunError, match="disk became full and nothing was kept"):
+    with pytest.raises(RunError, match=r"no room on the disk \(No space left on device\) and nothing was kept"):
         resolve_model(source, cache)
     assert all(name.endswith(".lock") for name in names_in(cache / "models"))
 
 
 def test_space_is_checked_before_the_work(tmp_path):
-    with pytest.raises(RunError, match="QUANTGATE_CACHE"):
-        require_free_space(tmp_path / "not" / "there", 10**18)
     require_free_space(tmp_path, 1)
+    with (
+        pytest.raises(RunError, match=r"MB are needed and .* MB are free") as raised,
+        appearing_whole(tmp_path / "model") as folder,
+    ):
+        require_free_space(folder, 10**18)
+    assert str(raised.value).startswith(f"{tmp_path / 'model'}: ")
+    assert names_in(tmp_path) == set()
 
 
 def test_a_cache_that_is_a_file_is_one_sentence(make_gguf, tmp_path):

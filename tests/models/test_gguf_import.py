@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 from pathlib import Path
@@ -11,6 +12,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from tokenizers import pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
@@ -111,6 +113,16 @@ def test_large_models_are_written_in_shards(source, folder, tmp_path):
     parts = {name: tensor for file in files for name, tensor in load_file(file).items()}
     assert parts.keys() == whole.keys()
     assert all(torch.equal(parts[name], whole[name]) for name in whole)
+
+
+def test_full_disk_under_safetensors_is_the_systems_own_error(source, tmp_path, monkeypatch):
+    def fail(*arguments, **settings):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("quantgate_engine.model.gguf_weights.save_file", fail)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        import_gguf(source, tmp_path)
+    assert raised.value.errno == errno.ENOSPC
 
 
 def test_unknown_pretokenizer_is_refused(make_gguf, tmp_path):

@@ -59,13 +59,11 @@ def appearing_whole(target: Path) -> Iterator[Path]:
 
 
 def require_free_space(folder: Path, needed_bytes: int) -> None:
-    """Refuses to start what cannot end; `folder` need not exist yet."""
-    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    free = shutil.disk_usage(existing).free
+    """Refuses to start what cannot end, with the error that the full disk would give later."""
+    free = shutil.disk_usage(folder).free
     if free < needed_bytes:
-        raise RunError(
-            f"{folder}: {needed_bytes / 1e6:.0f} MB are needed and {free / 1e6:.0f} MB are free; "
-            "free some space or set QUANTGATE_CACHE to a folder on another disk."
+        raise OSError(
+            errno.ENOSPC, f"{needed_bytes / 1e6:.0f} MB are needed and {free / 1e6:.0f} MB are free", str(folder)
         )
 
 
@@ -77,7 +75,7 @@ def disk_errors_explained(target: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise RunError(
-                f"{target}: the disk became full and nothing was kept; "
+                f"{target}: there is no room on the disk ({error.strerror}) and nothing was kept; "
                 "free some space or set QUANTGATE_CACHE to a folder on another disk."
             ) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY):

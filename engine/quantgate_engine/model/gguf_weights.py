@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import gguf
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from quantgate_engine.errors import ModelError
@@ -23,6 +25,7 @@ SHARD_BYTES = 2_000_000_000
 """Weights are held in memory a shard at a time."""
 
 _LAYER_NAME = re.compile(r"blk\.(?P<layer>\d+)\.(?P<part>\w+)\.(?P<kind>weight|bias)")
+_SYSTEM_ERROR = re.compile(r"os error (\d+)")
 _UNQUANTIZED = {"F32", "F16", "BF16", "F64"}
 
 
@@ -102,10 +105,19 @@ def _named_values(file: GgufFile, heads: int, kv_heads: int) -> Iterator[tuple[s
 
 def _write_shard(folder: Path, index: int, tensors: dict[str, NDArray[np.float16]]) -> list[str]:
     path = folder / _pending_shard(index)
-    save_file(tensors, path, metadata={"format": "pt"})
+    try:
+        save_file(tensors, path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        raise _system_error(error, path) from error
     # safetensors makes the file private to its owner; a cache may be shared.
     path.chmod(0o644)
     return list(tensors)
+
+
+def _system_error(error: SafetensorError, path: Path) -> Exception:
+    """safetensors wraps what the system said, such as a full disk, into an error with the number in its text."""
+    found = _SYSTEM_ERROR.search(str(error))
+    return OSError(int(found[1]), os.strerror(int(found[1])), str(path)) if found else error
 
 
 def _name_shards(folder: Path, shards: list[list[str]]) -> None:
