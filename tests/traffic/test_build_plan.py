@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from jinja2 import TemplateError
 from tests.traffic.records import SECOND, counted, session
 from tests.traffic.word_tokenizer import WORDS, WordTokenizer
 
@@ -103,10 +104,11 @@ def test_requests_beyond_the_context_name_the_flags_that_help() -> None:
         assert flag in message
 
 
-def test_a_tokenizer_without_chat_template_is_named_as_the_reason() -> None:
+@pytest.mark.parametrize("error", [ValueError("no chat_template"), TemplateError("roles must alternate")])
+def test_a_chat_template_that_refuses_is_named_as_the_reason(error: Exception) -> None:
     chat = TraceRecord("a", 0, 5, messages=(Message("user", "beta"),))
-    with pytest.raises(ConfigurationError, match="cannot put chat messages into a prompt"):
-        build_plan([chat], WordTokenizer(has_template=False), source="x", source_sha256="")
+    with pytest.raises(ConfigurationError, match=rf"cannot put these chat messages into a prompt \({error}\)"):
+        build_plan([chat], WordTokenizer(template_error=error), source="x", source_sha256="")
 
 
 def test_no_records_make_no_plan() -> None:

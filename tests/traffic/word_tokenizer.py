@@ -11,10 +11,10 @@ OTHER = ["!", "Hi", " Ab", "\ufffd", " 12"]
 
 
 class WordTokenizer:
-    def __init__(self, *, has_template: bool = True) -> None:
+    def __init__(self, *, template_error: Exception | None = None) -> None:
         self._texts = [*SPECIAL, *OTHER, *WORDS]
         self._ids = {text: number for number, text in enumerate(self._texts)}
-        self._has_template = has_template
+        self._template_error = template_error
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         pieces = re.findall(r"<\w+>| ?[^\s<]+", text)
@@ -31,8 +31,8 @@ class WordTokenizer:
     def apply_chat_template(
         self, conversation: list[dict[str, str]], *, tokenize: bool, add_generation_prompt: bool
     ) -> str:
-        if not self._has_template:
-            raise ValueError("chat_template is not set")
+        if self._template_error is not None:
+            raise self._template_error
         assert not tokenize
         turns = "".join(f"<{message['role']}> {message['content']}" for message in conversation)
         return turns + ("<assistant>" if add_generation_prompt else "")

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TypeVar
 
+from jinja2 import TemplateError
+
 from quantgate.traces.record import Message, TraceRecord
 from quantgate.traces.traffic_shape import known_prompt_tokens
 from quantgate.workload.filler_tokens import FillerTokens
@@ -59,10 +61,10 @@ class PromptEncoder:
         conversation = [{"role": message.role, "content": message.content} for message in messages]
         try:
             return self._tokenizer.apply_chat_template(conversation, tokenize=False, add_generation_prompt=True)
-        except ValueError as error:
+        except (ValueError, TemplateError) as error:
             raise ConfigurationError(
-                f"The model's tokenizer cannot put chat messages into a prompt ({error}); use a model with a chat "
-                "template, or a trace with plain prompts."
+                f"The model's tokenizer cannot put these chat messages into a prompt ({error}); use a model whose chat "
+                "template takes them, or a trace with plain prompts."
             ) from error
 
     @cached_property
