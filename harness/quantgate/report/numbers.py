@@ -8,6 +8,8 @@ from collections.abc import Callable
 from quantgate.report.estimates import Estimate
 
 NOTHING = "–"
+_SPACE = "\u00a0"
+"""Between a number and its unit, so that no line breaks there."""
 
 
 def significant(value: float | None, digits: int = 3) -> str:
@@ -26,11 +28,11 @@ def significant(value: float | None, digits: int = 3) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    return NOTHING if value is None else f"{significant(value)} ms"
+    return NOTHING if value is None else f"{significant(value)}{_SPACE}ms"
 
 
 def seconds(value: float | None) -> str:
-    return NOTHING if value is None else f"{significant(value)} s"
+    return NOTHING if value is None else f"{significant(value)}{_SPACE}s"
 
 
 def size(count: float | None) -> str:
@@ -39,12 +41,12 @@ def size(count: float | None) -> str:
         return NOTHING
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if abs(count) >= factor:
-            return f"{significant(count / factor)} {unit}"
-    return f"{count:.0f} B"
+            return f"{significant(count / factor)}{_SPACE}{unit}"
+    return f"{count:.0f}{_SPACE}B"
 
 
 def percent(share: float | None) -> str:
-    return NOTHING if share is None or math.isnan(share) else f"{significant(share * 100)} %"
+    return NOTHING if share is None or math.isnan(share) else f"{significant(share * 100)}{_SPACE}%"
 
 
 def signed_percent(share: float | None) -> str:
@@ -65,7 +67,7 @@ _BY_UNIT: dict[str, Callable[[float | None], str]] = {
     "share": percent,
     "relative": percent,
     "%": percent,
-    "pp": lambda value: NOTHING if value is None else f"{significant(value * 100)} pp",
+    "pp": lambda value: NOTHING if value is None else f"{significant(value * 100)}{_SPACE}pp",
 }
 
 
@@ -74,13 +76,22 @@ def in_unit(value: float | None, unit: str) -> str:
     if value is None or math.isnan(value):
         return NOTHING
     write = _BY_UNIT.get(unit)
-    return write(value) if write else f"{significant(value)} {unit}".strip()
+    return write(value) if write else f"{significant(value)}{_SPACE}{unit}" if unit else significant(value)
 
 
 def with_interval(estimate: Estimate | None, write: Callable[[float | None], str]) -> str:
-    """`12.3 ms [11.9 ms to 12.8 ms]`; a dash where there is no number, no brackets where there is no interval."""
+    """`12.3 ms [11.9 to 12.8 ms]`; a dash where there is no number, no brackets where there is no interval."""
     if estimate is None:
         return NOTHING
     if estimate.low is None or estimate.high is None:
         return write(estimate.value)
-    return f"{write(estimate.value)} [{write(estimate.low)} to {write(estimate.high)}]"
+    return f"{write(estimate.value)} {limits(estimate.low, estimate.high, write)}"
+
+
+def limits(low: float | None, high: float | None, write: Callable[[float | None], str]) -> str:
+    """`[11.9 to 12.8 ms]`; a limit of None is unbounded, and the unit is written once where both share it."""
+    low_text = "-∞" if low is None else write(low)
+    high_text = "∞" if high is None else write(high)
+    number, _, unit = low_text.partition(_SPACE)
+    shared = bool(unit) and high_text.endswith(_SPACE + unit)
+    return f"[{number if shared else low_text} to {high_text}]"

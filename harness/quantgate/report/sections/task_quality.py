@@ -68,7 +68,8 @@ def _row(name: str, arm: ArmView, mine: dict[Key, Item], baseline: dict[Key, Ite
         both = [(baseline[key].right, item.right) for key, item in mine.items() if key in baseline]
         lost, won = count(both.count((True, False))), count(both.count((False, True)))
     at_floor = floor is not None and (accuracy is None or accuracy.low is None or accuracy.low <= floor)
-    reading = "not above chance: says nothing" if at_floor else "above chance"
+    silent = "not above chance, so the task cannot show harm"
+    reading = (silent if arm.role == "baseline" else "not above chance") if at_floor else "above chance"
     return [
         name,
         arm.arm_id,

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from quantgate.gate.verdict_model import ArmVerdict, GainResult, RuleResult, VerdictWord
 from quantgate.report.charts.forest import Whisker, forest_row
-from quantgate.report.numbers import NOTHING, count, in_unit, percent, signed_percent
+from quantgate.report.numbers import NOTHING, count, in_unit, limits, percent, signed_percent
 from quantgate.report.run_view import RunView
 from quantgate.report.sections.savings import savings_lines
 
@@ -122,7 +122,7 @@ def _in_margins(value: float | None, margin: float) -> float | None:
 def _interval(low: float | None, high: float | None, unit: str) -> str:
     if low is None and high is None:
         return "no interval"
-    return f"[{'-∞' if low is None else in_unit(low, unit)} to {'∞' if high is None else in_unit(high, unit)}]"
+    return limits(low, high, lambda value: in_unit(value, unit))
 
 
 def _gain_row(gain: GainResult) -> RuleRow:
