@@ -24,7 +24,11 @@ from quantgate.store.schemas import QUALITY, REQUESTS, STEPS
 
 @dataclass(frozen=True)
 class SyntheticArm:
-    """slowdown: factor on all times. wrong: share of task items turned wrong. kl: mean KL. noise: log sd of a time."""
+    """slowdown: factor on all times. wrong: share of task items turned wrong. kl: mean KL.
+
+    noise: log sd of a time, by request. cell_noise: the same, shared by the requests of one block.
+    logprob_drop: fall of the right answer's log-probability, nats a token.
+    """
 
     arm_id: str
     role: str = "candidate"
@@ -32,6 +36,8 @@ class SyntheticArm:
     wrong: float = 0.0
     kl: float = 1e-5
     noise: float = 0.1
+    cell_noise: float = 0.0
+    logprob_drop: float = 0.0
     failed: int = 0
     weight_bytes: int = 200_000_000
     valid: bool = True
@@ -60,12 +66,14 @@ def _certificate(arm: SyntheticArm, requests: int) -> FidelityCertificate:
 
 def _request_rows(arm: SyntheticArm, count: int, base: Any, rng: np.random.Generator) -> list[dict[str, Any]]:
     rows = []
+    cells = arm.slowdown * np.exp(rng.normal(0, arm.cell_noise, 4))
     for index in range(count - arm.missing_requests):
         scheduled = int(index * 1e8)
-        factor = arm.slowdown * float(np.exp(rng.normal(0, arm.noise)))
+        slowdown = float(cells[index * 4 // count])
+        factor = slowdown * float(np.exp(rng.normal(0, arm.noise)))
         first = scheduled + int(base["ttft"][index] * factor)
         tokens = 20
-        last = first + int(base["tpot"][index] * arm.slowdown * np.exp(rng.normal(0, arm.noise)) * (tokens - 1))
+        last = first + int(base["tpot"][index] * slowdown * np.exp(rng.normal(0, arm.noise)) * (tokens - 1))
         failed = index < arm.failed
         rows.append(
             {
@@ -90,6 +98,8 @@ def _quality_rows(arm: SyntheticArm, items: int, sequences: int, base: Any, rng:
     for index in range(items):
         right = bool(base["right"][index]) and not rng.random() < arm.wrong
         rows.append((arm.arm_id, "task", f"t{index % 5}", f"i{index}", f"i{index}", "gold_preferred", right, 0.25))
+        logprob = base["logprob"][index] - arm.logprob_drop + rng.normal(0, 0.02)
+        rows.append((arm.arm_id, "task", f"t{index % 5}", f"i{index}", f"i{index}", "gold_logprob", logprob, None))
     for index in range(sequences if arm.role != "baseline" else 0):
         kl = arm.kl * float(np.exp(rng.normal(0, 0.5)))
         cells = {"kl": kl, "top1_agreement": np.exp(-5 * kl), "first_token_agreement": float(kl < 0.5)}
@@ -105,6 +115,7 @@ def build_run(
     base = {
         "ttft": rng.lognormal(np.log(3e8), 0.5, requests),
         "tpot": rng.lognormal(np.log(5e7), 0.2, requests),
+        "logprob": rng.normal(-1.5, 0.5, items),
         "right": rng.random(items) < 0.7,
     }
     request_rows = [row for arm in arms for row in _request_rows(arm, requests, base, rng)]

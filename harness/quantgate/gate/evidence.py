@@ -15,6 +15,8 @@ from quantgate.store.run_folder import LoadedRun
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+_BLOCKS_THAT_CARRY_AN_INTERVAL = 16
+
 ItemKey = tuple[str, str]
 """(task, item id)"""
 
@@ -125,7 +127,9 @@ def _row_by_key(requests: pa.Table) -> dict[tuple[str, int], int]:
 def _neighbours(requests: pa.Table) -> Indices:
     """Clusters of consecutive requests within a block of the schedule; every turn of a session follows its first.
 
-    A request keeps its cluster over all passes: its repetitions are no new requests.
+    Where the schedule has blocks enough, a whole block is a cluster: arms meet each block at another time, and what
+    the machine did meanwhile is shared by the block's requests. A request keeps its cluster over all passes: its
+    repetitions are no new requests.
     """
     columns = ("block_index", "scheduled_ns", "request_id", "session_id")
     rows = list(zip(*(requests.column(name).to_pylist() for name in columns), strict=True))
@@ -133,7 +137,8 @@ def _neighbours(requests: pa.Table) -> Indices:
     in_order: dict[tuple[int, str], None] = {}
     for index in sorted(range(len(rows)), key=lambda row: rows[row][:2]):
         in_order.setdefault(units[index])
-    length = run_length(len(in_order))
+    enough_blocks = len({block for block, _ in in_order}) >= _BLOCKS_THAT_CARRY_AN_INTERVAL
+    length = len(in_order) if enough_blocks else run_length(len(in_order))
     place_in_block: dict[int, int] = defaultdict(int)
     cluster_of = {}
     for block, unit in in_order:
