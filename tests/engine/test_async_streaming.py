@@ -17,7 +17,7 @@ from quantgate_engine.request import AbortCause
 from quantgate_engine.sampling_params import SamplingParams
 
 LIMIT_S = 20
-"""Only to turn a hang into a failure; nothing here waits for time to pass."""
+"""Only to turn a hang into a failure."""
 
 
 class Gate:
@@ -114,6 +114,33 @@ def test_an_idle_engine_takes_no_steps() -> None:
         assert steps == taken == 5
 
     _run(simulation, scenario)
+
+
+class _WatchedEvent(threading.Event):
+    """Tells when somebody has come to wait on it far more often than there was anything to wait for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = 0
+        self.spinning = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waits += 1
+        if self.waits > 100:
+            self.spinning.set()
+        return super().wait(timeout)
+
+
+def test_an_idle_engine_does_not_spin() -> None:
+    async def scenario(engine: AsyncLLM) -> None:
+        await engine.stop()
+        engine._wake = watched = _WatchedEvent()
+        await engine.start()
+        await _read(engine, "a", 3, 5)
+        # A thread that spins passes the limit within this moment; one that sleeps never does, however long it is.
+        assert not await asyncio.to_thread(watched.spinning.wait, 0.1)
+
+    _run(Simulation(), scenario)
 
 
 def test_closing_the_iterator_in_the_middle_of_a_step_frees_its_blocks_at_the_end_of_that_step() -> None:
