@@ -34,5 +34,8 @@ class QualityModel(Protocol):
         ...
 
     def generate(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[list[int]]:
-        """Greedy continuations, one per prompt, each at most `max_tokens` long; they end early at a stop token."""
+        """Greedy continuations, one per prompt, in the prompts' order.
+
+        A continuation that ends by itself is shorter than `max_tokens`: its stop token is left out.
+        """
         ...

@@ -38,7 +38,7 @@ def encode_item(tokenizer: Tokenizer, task: Task, item: TaskItem) -> EncodedItem
         item=item,
         prompt_ids=prompt_token_ids(tokenizer, item.messages()),
         twin_prompt_ids=prompt_token_ids(tokenizer, item.twin_messages()),
-        gold_ids=continuation_token_ids(tokenizer, item.gold),
+        gold_ids=continuation_token_ids(tokenizer, item.twin_gold),
         distractor_ids=[continuation_token_ids(tokenizer, text) for text in item.wrong_answers],
     )
 
@@ -79,7 +79,7 @@ def _generation_rows(arm_id: str, entry: EncodedItem, answer: Answer, answer_tok
 def _twin_rows(arm_id: str, entry: EncodedItem, model: QualityModel) -> Iterator[QualityRow]:
     twin = rank_options(model, entry.twin_prompt_ids, entry.gold_ids, entry.distractor_ids)
     best = max(range(len(twin.distractor_logprobs)), key=twin.distractor_logprobs.__getitem__)
-    preferred = entry.item.gold if twin.gold_preferred else entry.item.wrong_answers[best]
+    preferred = entry.item.twin_gold if twin.gold_preferred else entry.item.wrong_answers[best]
     yield _row(
         arm_id,
         "task",
@@ -88,7 +88,7 @@ def _twin_rows(arm_id: str, entry: EncodedItem, model: QualityModel) -> Iterator
         float(twin.gold_preferred),
         floor=entry.item.twin_floor,
         output_text=preferred,
-        expected_text=entry.item.gold,
+        expected_text=entry.item.twin_gold,
         detail=detail_json({"gold": twin.gold_logprob, "distractors": list(twin.distractor_logprobs)}),
     )
     yield _row(arm_id, "task", entry, "gold_logprob", twin.gold_logprob)

@@ -55,7 +55,7 @@ def items_sha256(tasks: Sequence[Task]) -> str:
                 "item": item.model_dump(mode="json"),
                 "messages": [[message.role, message.content] for message in item.messages()],
                 "twin_messages": [[message.role, message.content] for message in item.twin_messages()],
-                "options": [item.gold, *item.wrong_answers],
+                "options": [item.gold, item.twin_gold, *item.wrong_answers],
             }
             digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
     return digest.hexdigest()

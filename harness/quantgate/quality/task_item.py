@@ -63,13 +63,22 @@ class TaskItem(StrictModel):
         """The right answer as the arm should write it."""
 
     @property
+    def twin_gold(self) -> str:
+        """The right answer as it is ranked; the gold itself unless a kind says why not."""
+        return self.gold
+
+    @property
     @abstractmethod
     def wrong_answers(self) -> tuple[str, ...]:
-        """Plausible wrong answers in the form of the right one."""
+        """Plausible wrong answers in the form of `twin_gold`, which they are ranked against."""
 
     @abstractmethod
     def check(self, answer: Answer) -> Checked:
         """Judge a generated answer."""
+
+    def accepts_option(self, option: str) -> bool:
+        """Whether the checker would take one of the ranked options for right; used to prove the item itself."""
+        return self.check(Answer(option)).correct
 
     @property
     def generation_floor(self) -> float:
@@ -81,15 +90,21 @@ class TaskItem(StrictModel):
         """Chance that the gold ranks first among equals: 1 / (1 + distractors)."""
         return 1.0 / (1 + len(self.wrong_answers))
 
+    def contradiction(self) -> str | None:
+        """What a kind finds wrong between the item's fields; None where they fit."""
+        return None
+
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
         """An item whose own checker disagrees with it would measure its author."""
-        if len({self.gold, *self.wrong_answers}) <= len(self.wrong_answers):
+        if (contradiction := self.contradiction()) is not None:
+            raise ValueError(f"item {self.id}: {contradiction}")
+        if len({self.twin_gold, *self.wrong_answers}) <= len(self.wrong_answers):
             raise ValueError(f"item {self.id}: the gold answer and the distractors must all differ")
         if not self.check(Answer(self.gold)).correct:
             raise ValueError(f"item {self.id}: the checker refuses the item's own gold answer {self.gold!r}")
         for wrong in self.wrong_answers if self.distractors_fail_check else ():
-            if self.check(Answer(wrong)).correct:
+            if self.accepts_option(wrong):
                 raise ValueError(f"item {self.id}: the checker accepts the distractor {wrong!r}")
         return self
 

@@ -3,62 +3,60 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints
 
-from quantgate.quality.task_item import Answer, Checked, StrictModel, Task, TaskItem, Text
+from quantgate.quality.task_item import Answer, Checked, Task, TaskItem, Text
 from quantgate.quality.text_matching import contains_any_phrase, words
 from quantgate.traces.record import Message
 
 DocumentId = Annotated[str, StringConstraints(pattern=r"^D[1-9]$")]
 
-_INSTRUCTION = "Answer from the documents in a few words and cite the document, like [D1]."
+_INSTRUCTION = "Answer from the documents in a few words and name the document, like [D1]."
+_TWIN_INSTRUCTION = "Answer from the documents in a few words."
 _CITATION = re.compile(r"\bD(\d+)\b")
 _MOST_WORDS = 30
 
 
-class CitedAnswer(StrictModel):
-    """An answer and the document it is claimed to come from."""
-
-    answer: Text
-    document: DocumentId
-
-    @property
-    def text(self) -> str:
-        return f"{self.answer} [{self.document}]"
-
-
 class RagItem(TaskItem):
-    """`answers` are the accepted wordings; the first one is the gold."""
+    """`answers` are the accepted wordings, the gold first; `distractors` are wrong answers from the same world."""
 
     documents: Annotated[dict[DocumentId, Text], Field(min_length=2)]
     question: Text
     answers: Annotated[list[Text], Field(min_length=1)]
     document: DocumentId
-    distractors: Annotated[list[CitedAnswer], Field(min_length=1)]
+    distractors: Annotated[list[Text], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _documents_exist(self) -> Self:
-        for cited in (self.document, *(wrong.document for wrong in self.distractors)):
-            if cited not in self.documents:
-                raise ValueError(f"item {self.id}: document {cited} is cited but not given")
-        return self
+    def contradiction(self) -> str | None:
+        return None if self.document in self.documents else f"document {self.document} is cited but not given"
 
     def messages(self) -> tuple[Message, ...]:
-        documents = "\n".join(f"[{name}] {text}" for name, text in self.documents.items())
-        return (Message("system", _INSTRUCTION), Message("user", f"{documents}\nQuestion: {self.question}"))
+        """Each document ends in its name, where a citation stands."""
+        documents = "\n".join(f"{text} [{name}]" for name, text in self.documents.items())
+        return self._prompt(_INSTRUCTION, documents)
+
+    def twin_messages(self) -> tuple[Message, ...]:
+        """Without names and citations: ranked with them, a small model prefers a document's place over its content."""
+        return self._prompt(_TWIN_INSTRUCTION, "\n".join(self.documents.values()))
+
+    def _prompt(self, instruction: str, documents: str) -> tuple[Message, ...]:
+        return (Message("system", instruction), Message("user", f"{documents}\nQuestion: {self.question}"))
 
     @property
     def gold(self) -> str:
-        return CitedAnswer(answer=self.answers[0], document=self.document).text
+        return f"{self.twin_gold} [{self.document}]"
+
+    @property
+    def twin_gold(self) -> str:
+        return self.answers[0]
 
     @property
     def wrong_answers(self) -> tuple[str, ...]:
-        return tuple(wrong.text for wrong in self.distractors)
+        return tuple(self.distractors)
 
     def check(self, answer: Answer) -> Checked:
-        """Correct: an accepted wording, in at most 30 words, and the right document cited and no other.
+        """Correct: an accepted wording, in at most 30 words, and the right document named and no other.
 
         The limit on words keeps an answer that copies the documents from being right by accident.
         """
@@ -67,6 +65,9 @@ class RagItem(TaskItem):
         answered = contains_any_phrase(prose, self.answers) and len(words(prose)) <= _MOST_WORDS
         grounded = cited == {self.document}
         return Checked(answered and grounded, parts={"answer_correct": answered, "citation_correct": grounded})
+
+    def accepts_option(self, option: str) -> bool:
+        return super().accepts_option(f"{option} [{self.document}]")
 
 
 class RagTask(Task):
