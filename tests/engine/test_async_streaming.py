@@ -104,7 +104,7 @@ def test_an_idle_engine_takes_no_steps() -> None:
         steps += 1
         return original()
 
-    simulation.core.step = counted_step  # type: ignore[method-assign, assignment]
+    simulation.core.step = counted_step
 
     async def scenario(engine: AsyncLLM) -> None:
         await _read(engine, "a", 3, 5)
@@ -272,7 +272,7 @@ def test_a_defect_of_the_step_loop_reaches_every_reader_and_every_later_one() ->
     def broken_step() -> None:
         raise RuntimeError("the books do not add up")
 
-    simulation.core.step = broken_step  # type: ignore[method-assign, assignment]
+    simulation.core.step = broken_step
 
     async def scenario(engine: AsyncLLM) -> None:
         for chunks in await asyncio.gather(_read(engine, "a", 4, 3), _read(engine, "b", 4, 3)):

@@ -178,7 +178,7 @@ def test_a_failing_executor_ends_the_requests_of_its_step_and_no_others(failure:
         simulation.core.add_request(name, prompt(4), SamplingParams(max_tokens=3))
     simulation.core.step()
     simulation.core.take_steps()
-    simulation.executor.hook = _fail_with(failure)  # type: ignore[assignment]  # a lambda cannot raise
+    simulation.executor.hook = _fail_with(failure)
     result = simulation.core.step()
     assert {request.request_id for request in result.ended} == {"a", "b"}
     for request in result.ended:
@@ -197,7 +197,7 @@ def test_a_failing_executor_ends_the_requests_of_its_step_and_no_others(failure:
 def test_an_executor_that_answers_for_too_few_sequences_is_a_failure_too() -> None:
     simulation = Simulation()
     simulation.core.add_request("a", prompt(4), SamplingParams())
-    simulation.executor.execute = lambda _sequences: []  # type: ignore[method-assign]
+    simulation.executor.execute = lambda _sequences: []
     [ended] = simulation.run()
     assert ended.error == "RuntimeError: the executor answered 0 of 1 sequences"
 

@@ -140,7 +140,7 @@ def test_an_interrupt_leaves_the_engine_empty_and_ready(llm: LLM, monkeypatch: p
         calls += 1
         if calls == 3:
             raise KeyboardInterrupt
-        return execute(sequences)  # type: ignore[arg-type]
+        return execute(sequences)
 
     with monkeypatch.context() as patch:
         patch.setattr(llm.core.executor, "execute", interrupted)

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from quantgate_engine.executor.base import SampledToken
 from quantgate_engine.request import IllegalTransitionError, Request, RequestState
 from quantgate_engine.sampling_params import SamplingParams
 
@@ -40,8 +41,6 @@ def test_exactly_the_arrows_of_the_design_are_allowed(origin: RequestState, targ
 
 
 def test_the_next_tokens_run_over_the_seam_of_prompt_and_output() -> None:
-    from quantgate_engine.executor.base import SampledToken
-
     request = _request(PREFILL)
     request.output = [SampledToken(7), SampledToken(8)]
     for computed in range(6):
