@@ -6,9 +6,9 @@ over turns is another question, which this task does not ask.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from quantgate.quality.constraints import AnyConstraint
 from quantgate.quality.task_item import Answer, Checked, Task, TaskItem, Text
@@ -27,13 +27,10 @@ class MultiTurnItem(TaskItem):
     gold_answer: Text
     distractors: Annotated[list[Text], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _ends_with_the_user(self) -> Self:
+    def contradiction(self) -> str | None:
         if len(self.turns) % 2 == 0:
-            raise ValueError(
-                f"item {self.id}: {len(self.turns)} turns end with the assistant; the last must be a user's"
-            )
-        return self
+            return f"its {len(self.turns)} turns end with the assistant's; the last must be a user's"
+        return None
 
     def messages(self) -> tuple[Message, ...]:
         return tuple(Message(_ROLES[index % 2], text) for index, text in enumerate(self.turns))

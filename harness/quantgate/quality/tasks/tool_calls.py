@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints
 
 from quantgate.quality.json_answers import json_objects
 from quantgate.quality.task_item import Answer, Checked, StrictModel, Task, TaskItem, Text
@@ -44,15 +44,12 @@ class ToolItem(TaskItem):
     call: AllowedCall | None
     distractors: Annotated[list[WrongCall], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _call_fits_tools(self) -> Self:
+    def contradiction(self) -> str | None:
         if NO_TOOL in self.tools:
-            raise ValueError(f"item {self.id}: the name {NO_TOOL!r} stands for no tool; call the tool something else")
-        if self.call is not None:
-            first = {name: values[0] for name, values in self.call.arguments.items()}
-            if not self._fits_schema({"name": self.call.name, "arguments": first}):
-                raise ValueError(f"item {self.id}: the call does not fit the tools that the item declares")
-        return self
+            return f"the name {NO_TOOL!r} stands for no tool; call the tool something else"
+        if not self._fits_schema(json.loads(self.gold)):
+            return "the call does not fit the tools that the item declares"
+        return None
 
     def messages(self) -> tuple[Message, ...]:
         tools = "; ".join(
