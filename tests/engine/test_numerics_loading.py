@@ -1,0 +1,169 @@
+"""What the loader accepts, and the sentence with which it refuses the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.engine.tiny_model import save_tiny_model
+
+from quantgate_engine.config import EngineConfig
+from quantgate_engine.errors import ConfigurationError, ModelError
+from quantgate_engine.executor.torch_executor import TorchExecutor
+from quantgate_engine.model.config import read_decoder_config
+from quantgate_engine.model.model_folder import ModelFolder
+
+TOKENS = list(range(3, 30))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ModelFolder:
+    return save_tiny_model(tmp_path)[0]
+
+
+def change_config(folder: ModelFolder, **changes: Any) -> None:
+    path = folder.path / "config.json"
+    values = {**json.loads(path.read_text()), **changes}
+    path.write_text(json.dumps({key: value for key, value in values.items() if value is not ...}))
+
+
+def change_weights(folder: ModelFolder, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    path = folder.path / "model.safetensors"
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path)
+
+
+def load(folder: ModelFolder, **config: Any) -> TorchExecutor:
+    return TorchExecutor.load(folder, "fp32", EngineConfig(**config))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "gpt2"}, "field model_type: expected one of llama, mistral, qwen2, qwen3, found 'gpt2'"),
+        ({"hidden_act": "gelu"}, "field hidden_act: expected silu.*found 'gelu'"),
+        ({"hidden_size": "128"}, "field hidden_size: expected a positive integer, found '128'"),
+        ({"vocab_size": ...}, "field vocab_size: expected a positive integer, found None"),
+        ({"num_key_value_heads": 3}, r"field num_key_value_heads: expected a divisor of num_attention_heads \(4\)"),
+        ({"rms_norm_eps": -1}, "field rms_norm_eps: expected a positive number, found -1"),
+        ({"sliding_window": 4096}, "field sliding_window: expected null.*found 4096"),
+        ({"quantization_config": {"bits": 4}}, "field quantization_config: expected none"),
+        ({"rope_parameters": {"rope_type": "llama3"}}, r"field rope_parameters\.rope_type: expected default"),
+        ({"rope_parameters": None, "rope_scaling": {"type": "linear"}}, r"field rope_scaling\.rope_type"),
+        ({"rope_parameters": 7}, "field rope_parameters: expected an object, found 7"),
+        ({"eos_token_id": "x"}, "field eos_token_id: expected a token id or a list of them, found 'x'"),
+    ],
+)
+def test_a_config_that_cannot_be_served_is_refused(changes: dict[str, Any], message: str, folder: ModelFolder) -> None:
+    (folder.path / "generation_config.json").unlink()
+    change_config(folder, **changes)
+    with pytest.raises(ModelError, match=rf"config\.json, {message}"):
+        load(folder)
+
+
+def test_an_unused_sliding_window_is_accepted(folder: ModelFolder) -> None:
+    change_config(folder, sliding_window=4096, use_sliding_window=False)
+    assert read_decoder_config(folder.path).num_layers == 3
+
+
+@pytest.mark.parametrize(
+    "rope",
+    [
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 5000.0}, "rope_theta": ...},
+        {"rope_parameters": ..., "rope_theta": 5000.0},
+        {"rope_parameters": {"rope_type": "default"}, "rope_theta": 5000.0},
+    ],
+    ids=["new key", "old key", "both, split"],
+)
+def test_rope_theta_is_found_under_either_key(rope: dict[str, Any], folder: ModelFolder) -> None:
+    change_config(folder, **rope)
+    assert read_decoder_config(folder.path).rope_theta == 5000.0
+
+
+def test_generation_config_has_the_last_word_on_the_end_of_a_turn(folder: ModelFolder) -> None:
+    path = folder.path / "generation_config.json"
+    assert read_decoder_config(folder.path).eos_token_ids == (2,)
+    path.write_text(json.dumps({"eos_token_id": [2, 77]}))
+    assert read_decoder_config(folder.path).eos_token_ids == (2, 77)
+    path.write_text("{}")
+    assert read_decoder_config(folder.path).eos_token_ids == (2,)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tensors: tensors.pop("model.norm.weight"), r"lack the tensor model\.norm\.weight of shape \[128\]"),
+        (
+            lambda tensors: tensors.update({"model.norm.weight": torch.ones(64)}),
+            r"model\.norm\.weight has the shape \[64\]; config\.json calls for \[128\]",
+        ),
+        (
+            lambda tensors: tensors.update({"model.norm.weight": torch.ones(128, dtype=torch.int64)}),
+            r"model\.norm\.weight is stored as torch\.int64; a floating dtype was expected",
+        ),
+        (
+            lambda tensors: tensors.update({"model.layers.0.mlp.router.weight": torch.ones(2)}),
+            r"hold 1 tensors that this decoder has no place for \(first: model\.layers\.0\.mlp\.router\.weight\)",
+        ),
+    ],
+    ids=["missing", "misshapen", "integer", "superfluous"],
+)
+def test_weights_that_do_not_fit_the_config_are_refused(
+    change: Callable[[dict[str, torch.Tensor]], object], message: str, folder: ModelFolder
+) -> None:
+    change_weights(folder, change)
+    with pytest.raises(ModelError, match=message):
+        load(folder)
+
+
+def test_a_damaged_file_is_refused(folder: ModelFolder) -> None:
+    path = folder.path / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ModelError, match=r"model\.safetensors: this is not a readable safetensors file"):
+        load(folder)
+
+
+def test_a_repeated_tied_head_and_computed_rope_tables_are_ignored(folder: ModelFolder) -> None:
+    expected = load(folder).logits(TOKENS)
+    extras = {"lm_head.weight": torch.ones(257, 128), "model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(16)}
+    change_weights(folder, lambda tensors: tensors.update(extras))
+    assert torch.equal(load(folder).logits(TOKENS), expected)
+
+
+def test_shards_are_one_model(folder: ModelFolder) -> None:
+    expected = load(folder).logits(TOKENS)
+    path = folder.path / "model.safetensors"
+    tensors = load_file(path)
+    path.unlink()
+    names = sorted(tensors)
+    shards = {"model-1.safetensors": names[::2], "model-2.safetensors": names[1::2]}
+    for shard, members in shards.items():
+        save_file({name: tensors[name].contiguous() for name in members}, folder.path / shard)
+    weight_map = {name: shard for shard, members in shards.items() for name in members}
+    (folder.path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    assert torch.equal(load(folder).logits(TOKENS), expected)
+
+
+def test_limits_come_from_the_settings_and_never_exceed_the_models(folder: ModelFolder) -> None:
+    executor = load(folder, max_active_requests=3)
+    assert (executor.max_context_tokens, executor.num_blocks) == (512, 3 * 32)
+    executor = load(folder, max_active_requests=3, max_context_tokens=100, block_size=8)
+    assert (executor.max_context_tokens, executor.num_blocks, executor.block_size) == (100, 3 * 13, 8)
+    executor = load(folder, max_context_tokens=9999, num_kv_blocks=5)
+    assert (executor.max_context_tokens, executor.num_blocks) == (512, 5)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [([], "logits.. got 0 tokens"), ([3] * 65, "fit in 4 blocks of 16"), ([3] * 513, "expected 1 to 512 tokens")],
+    ids=["none", "more than the pool", "more than the model"],
+)
+def test_logits_refuse_what_does_not_fit(tokens: list[int], message: str, folder: ModelFolder) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        load(folder, num_kv_blocks=4).logits(tokens)
