@@ -1,0 +1,200 @@
+"""`quantgate run` from the outside: files, exit codes, interrupts in every phase, a full disk."""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.tiny_suite import POLICY, write_tiny_suite
+
+from quantgate.cli.main import main
+from quantgate.run import run_suite as run_suite_module
+from quantgate.run import session as session_module
+from quantgate.store import table_file
+from quantgate.store.run_folder import load_run
+
+Invoke = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_suite(tmp_path_factory.mktemp("tiny-suite"))
+
+
+@pytest.fixture
+def quantgate(monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    def invoke(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["quantgate", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code
+
+    return invoke
+
+
+def only_folder(results: Path) -> Path:
+    [folder] = results.iterdir()
+    return folder
+
+
+def test_a_whole_run_leaves_a_complete_folder_and_its_verdict_as_exit_code(suite, quantgate, tmp_path, capsys):
+    code = quantgate("run", str(suite), "--results", str(tmp_path / "results"), "--json")
+    printed = json.loads(capsys.readouterr().out)
+    folder = only_folder(tmp_path / "results")
+    run = load_run(folder)
+
+    assert code == printed["exit_code"] == 0
+    assert printed == json.loads((folder / "verdict.json").read_text())
+    assert printed["arms"]["candidate"]["verdict"] == "ship"
+    assert run.manifest.state == "complete"
+    assert run.manifest.phase == "done"
+    assert "<html" in (folder / "report.html").read_text()
+    assert {path.name for path in folder.iterdir()} == {
+        "run.json", "requests.parquet", "steps.parquet", "quality.parquet", "verdict.json", "report.html",
+    }  # fmt: skip
+
+
+def test_every_arm_is_given_the_same_requests_and_answers_in_full(suite, quantgate, tmp_path):
+    quantgate("run", str(suite), "--results", str(tmp_path / "results"))
+    requests = load_run(only_folder(tmp_path / "results")).requests.to_pylist()
+    by_arm = {
+        arm: {
+            (row["request_id"], row["prompt_tokens"], row["output_tokens"]) for row in requests if row["arm_id"] == arm
+        }
+        for arm in ("fp32", "fp32-aa", "candidate")
+    }
+    assert by_arm["fp32"] == by_arm["fp32-aa"] == by_arm["candidate"]
+    assert len(by_arm["fp32"]) == 16
+    assert all(row["output_tokens"] == row["requested_output_tokens"] for row in requests)
+
+
+def test_the_same_weights_twice_have_no_divergence_and_planted_noise_has(suite, quantgate, tmp_path):
+    quantgate("run", str(suite), "--results", str(tmp_path / "planted"), "--plant-weight-noise", "candidate=0.5")
+    run = load_run(only_folder(tmp_path / "planted"))
+    kl = {
+        arm: [row["value"] for row in run.quality.to_pylist() if row["arm_id"] == arm and row["metric"] == "kl"]
+        for arm in ("fp32-aa", "candidate")
+    }
+    assert max(kl["fp32-aa"]) < 1e-6
+    assert min(kl["candidate"]) > 1e-3
+    assert run.manifest.planted == {"candidate": 0.5}
+
+
+def test_no_text_keeps_prompts_and_answers_out_of_every_file(suite, quantgate, tmp_path):
+    quantgate("run", str(suite), "--results", str(tmp_path / "results"), "--no-text")
+    run = load_run(only_folder(tmp_path / "results"))
+    assert run.requests["output_text"].null_count == run.requests.num_rows
+    assert all(tokens == [] for tokens in run.requests["output_token_ids"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "phase"),
+    [
+        (session_module, "certificates", "replay"),
+        (run_suite_module, "quality_rows", "quality"),
+        (run_suite_module, "judge", "judge"),
+    ],
+)
+def test_an_interrupt_keeps_what_was_measured_and_reports_it(
+    module, function, phase, suite, quantgate, tmp_path, monkeypatch
+):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, function, interrupt)
+    assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 130
+    folder = only_folder(tmp_path / "results")
+    run = load_run(folder)
+    assert run.manifest.state == "interrupted"
+    assert run.manifest.phase == phase
+    assert run.requests.num_rows == 3 * 16
+    assert "interrupted" in (folder / "report.html").read_text().lower()
+    assert not (folder / "verdict.json").exists()
+    assert not list(folder.glob(".*"))
+
+
+def test_an_interrupt_while_loading_leaves_nothing(suite, quantgate, tmp_path, monkeypatch):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_suite_module, "load_arms", interrupt)
+    assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 130
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_written(suite, quantgate, tmp_path, monkeypatch, capsys):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(table_file.pq, "write_table", full)
+    assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 3
+    error = capsys.readouterr().err
+    assert "the disk is full" in error
+    assert "Traceback" not in error
+    folder = only_folder(tmp_path / "results")
+    assert load_run(folder).manifest.state == "failed"
+    assert not list(folder.glob("*.parquet"))
+    assert not list(folder.glob(".*"))
+
+
+def test_an_unexpected_error_is_one_sentence_with_exit_code_3(suite, quantgate, tmp_path, monkeypatch, capsys):
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(run_suite_module, "judge", broken)
+    assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 3
+    error = capsys.readouterr().err
+    assert "Unexpected ZeroDivisionError: division by zero." in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("seed: 7", "sede: 7"), ".yaml, line 4, field sede: unknown key, did you mean seed?"),
+        (("seed: 7", "seed: seven"), ".yaml, line 4, field seed: expected an integer, got 'seven'"),
+        (("role: baseline", "role: candidate"), "expected exactly one arm with role baseline, got 0"),
+        (("id: candidate", "id: fp32"), "two arms are called 'fp32'"),
+        (("id: candidate", "id: fp32-aa"), "that name is the A/A pair's"),
+        (("trace: traffic.jsonl", "trace: nothing.jsonl"), "nothing.jsonl"),
+        (("policy: policy.yaml", "policy: nowhere"), "policy 'nowhere' is neither a file nor a bundled policy"),
+        (("scheme: int8-w8a16", "scheme: int3"), "int3"),
+    ],
+)
+def test_a_broken_suite_is_one_sentence_with_exit_code_2(change, sentence, suite, quantgate, tmp_path, capsys):
+    broken = suite.parent / f"broken-{abs(hash(change))}.yaml"
+    broken.write_text(suite.read_text().replace(*change))
+    assert quantgate("run", str(broken), "--results", str(tmp_path / "results")) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert sentence in error
+    assert "Traceback" not in error
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_broken_policy_is_one_sentence_with_exit_code_2(suite, quantgate, tmp_path, capsys):
+    policy = tmp_path / "broken.yaml"
+    policy.write_text(POLICY.replace("margin: 40pp", "margin: lots"))
+    assert quantgate("run", str(suite), "--policy", str(policy), "--results", str(tmp_path / "results")) == 2
+    assert "broken.yaml, line 4" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_malformed_trace_line_is_named_by_file_line_and_field(suite, quantgate, tmp_path, capsys):
+    trace = suite.parent / "malformed.jsonl"
+    trace.write_text((suite.parent / "traffic.jsonl").read_text().replace('"max_tokens": 4', '"max_tokens": "ten"', 1))
+    broken = suite.parent / "malformed-suite.yaml"
+    broken.write_text(suite.read_text().replace("traffic.jsonl", trace.name))
+    assert quantgate("run", str(broken), "--results", str(tmp_path / "results")) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "malformed.jsonl, line 2, field max_tokens: expected an integer" in error
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_missing_model_says_what_would_do(suite, quantgate, tmp_path, capsys):
+    code = quantgate("run", str(suite), "--model", "no-such-model", "--results", str(tmp_path / "results"))
+    assert code == 2
+    assert "expected one of smollm2-135m-instruct" in " ".join(capsys.readouterr().err.split())
