@@ -120,3 +120,9 @@ def test_logits_leave_the_blocks_of_running_requests_alone(tmp_path: Path) -> No
     [sampled] = executor.execute((decode,))
     assert sampled is not None
     assert sampled.token_id == int(executor.logits([*prompt, 7])[-1].argmax())
+
+
+def test_logits_are_the_callers_to_change(tmp_path: Path) -> None:
+    folder, _ = save_tiny_model(tmp_path)
+    logits = TorchExecutor.load(folder, "fp32", EngineConfig()).logits(random_tokens(5))
+    assert (logits.clone().mul_(0) == logits.mul_(0)).all()

@@ -118,9 +118,10 @@ class TorchExecutor:
             )
         chunk = chunk_tokens or self._max_step_tokens
         table = tuple(range(blocks))
+        # An ordinary tensor: those that are made in inference mode refuse in-place changes outside it.
+        output = torch.empty(len(token_ids), self._decoder.config.vocab_size, device=self._device)
         with self._lock, torch.inference_mode():
             cache = self._allocate(blocks)
-            output = torch.empty(len(token_ids), self._decoder.config.vocab_size, device=self._device)
             for start in range(0, len(token_ids), chunk):
                 part = tuple(token_ids[start : start + chunk])
                 sequence = ScheduledSequence("logits", part, start, table, sample=False, params=SamplingParams())

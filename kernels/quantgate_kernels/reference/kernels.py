@@ -24,12 +24,10 @@ class ReferenceKernels:
         return stored_form(weight)
 
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """y = x / sqrt(mean(x^2) + eps) * weight, the mean in float32 (Zhang and Sennrich 2019, arXiv:1910.07467)."""
+        """y = x / sqrt(mean(x^2) + eps) * weight in float32, rounded once (Zhang, Sennrich 2019, arXiv:1910.07467)."""
         self.paths["rms_norm"] = "torch"
         total = x if residual is None else x + residual
-        wide = total.float()
-        normalised = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
-        return normalised.to(x.dtype) * weight, total
+        return F.rms_norm(total, weight.shape, weight, eps), total
 
     def rope_and_write_kv(
         self, qkv: Tensor, cos: Tensor, sin: Tensor, num_heads: int, num_kv_heads: int, cache: KVLayer, slots: Tensor
