@@ -12,6 +12,7 @@ from quantgate.gate.policy import Policy
 from quantgate.gate.verdict_model import Verdict
 from quantgate.quality.evaluate import QualityProgress
 from quantgate.quality.rows import QualityRow, quality_table
+from quantgate.quality.task_files import items_sha256
 from quantgate.quality.task_item import Task
 from quantgate.report.render import render_report
 from quantgate.run.arms import LoadedArms, load_arms
@@ -77,7 +78,7 @@ def _quality(
     tasks: list[Task],
     progress: ProgressReporter,
 ) -> None:
-    recorder.enter("quality")
+    recorder.update(phase="quality", quality_items_sha256=items_sha256(tasks))
     rows: list[QualityRow] = []
     try:
         if suite.quality is not None:

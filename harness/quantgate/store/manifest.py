@@ -107,6 +107,8 @@ class RunManifest(_Strict):
     arms: list[ArmManifest]
     workload: WorkloadManifest | None = None
     fidelity: list[FidelityCertificate] = []
+    quality_items_sha256: str | None = None
+    """Hash of the task items, texts and checkers that the arms were asked; None before the quality phase."""
     environment: Environment
     process_peak_memory_bytes: int | None = None
     """Largest resident set of the process that held all in-process arms."""
