@@ -45,7 +45,10 @@ def test_scales_of_nothing_are_usable() -> None:
 
 
 def test_paths_break_at_gaps() -> None:
-    assert path_through(np.array([0, 1, 2, 3]), np.array([0, np.nan, 5, 6])) == "M0 0M2 5L3 6"
+    nan = np.nan
+    assert path_through(np.arange(5.0), np.array([nan, 1, 5, nan, nan])) == "M1 1L2 5"
+    assert path_through(np.arange(4.0), np.array([0, nan, 5, 6])) == "M0 0m-2 0h4M2 5L3 6"
+    assert path_through(np.arange(2.0), np.array([nan, nan])) == ""
 
 
 def points(path: str) -> list[tuple[float, float]]:

@@ -22,7 +22,8 @@ def test_three_significant_digits(value: float | None, written: str) -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "written"),
     [
-        (12.345, "ms", "12.3\u00a0ms"), (0.1, "ratio", "10.0\u00a0%"), (0.02, "pp", "2.00\u00a0pp"),
+        (12.345, "ms", "12.3\u00a0ms"), (12_345.0, "ms", "12.3\u00a0s"), (0.1, "ratio", "10.0\u00a0%"),
+        (0.02, "pp", "2.00\u00a0pp"),
         (134_500_000, "bytes", "134\u00a0MB"),
         (0.01, "nats", "0.0100\u00a0nats"), (None, "pp", "–"), (3.0, "", "3.00"),
     ],

@@ -60,15 +60,17 @@ def _rules(card: ArmCard) -> RichTable:
     table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 2))
     for header in ("rule", "outcome", "loss or gain", "interval", "limit", "n"):
         table.add_column(header, overflow="fold")
-    for row in [*card.rules, *card.gains]:
+    for row in card.rules:
         table.add_row(*_cells(row))
+    for row in card.gains:
+        table.add_row(*_cells(row, "gain: "))
     return table
 
 
-def _cells(row: RuleRow) -> list[Text]:
+def _cells(row: RuleRow, prefix: str = "") -> list[Text]:
     outcome = "waived" if row.waived else f"{row.symbol} {row.outcome_word}"
     return [
-        _text(row.title),
+        _text(prefix + row.title),
         _text(outcome, row.outcome),
         *map(_text, (row.estimate, row.interval, row.threshold, row.items)),
     ]

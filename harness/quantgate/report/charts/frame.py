@@ -28,11 +28,11 @@ def frame(x: Axis, y: Axis) -> Markup:
     for tick in y.scale.ticks(4):
         at = y.scale.at(tick)
         parts.append(element("line", x1=LEFT, x2=RIGHT, y1=at, y2=at, class_="grid"))
-        parts.append(element("text", _tick_label(tick, y.percent), x=LEFT - 6, y=at + 4, class_="tick end"))
+        parts.append(element("text", tick_label(tick, percent=y.percent), x=LEFT - 6, y=at + 4, class_="tick end"))
     for tick in x.scale.ticks(6):
         at = x.scale.at(tick)
         parts.append(element("line", x1=at, x2=at, y1=BOTTOM, y2=BOTTOM + 4, class_="axis"))
-        parts.append(element("text", _tick_label(tick, x.percent), x=at, y=BOTTOM + 16, class_="tick middle"))
+        parts.append(element("text", tick_label(tick, percent=x.percent), x=at, y=BOTTOM + 16, class_="tick middle"))
     parts.append(element("line", x1=LEFT, x2=RIGHT, y1=BOTTOM, y2=BOTTOM, class_="axis"))
     parts.append(element("text", x.name, x=(LEFT + RIGHT) / 2, y=HEIGHT - 6, class_="axis-name middle"))
     middle = (TOP + BOTTOM) / 2
@@ -42,7 +42,8 @@ def frame(x: Axis, y: Axis) -> Markup:
     return element("g", *parts)
 
 
-def _tick_label(value: float, percent: bool) -> str:
+def tick_label(value: float, *, percent: bool = False) -> str:
+    """A round number, short enough for the room beside an axis."""
     if percent:
         return f"{value * 100:g} %"
-    return f"{value:,.10g}"
+    return f"{value / 1000:,.10g}k" if abs(value) >= 10_000 else f"{value:,.10g}"

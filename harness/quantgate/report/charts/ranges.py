@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from quantgate.report.charts.frame import WIDTH
+from quantgate.report.charts.frame import WIDTH, tick_label
 from quantgate.report.charts.scale import log_scale
 from quantgate.report.charts.series_style import marker, style_class
 from quantgate.report.charts.svg import drawing, element
@@ -47,7 +47,7 @@ def range_chart(title: str, description: str, axis_name: str, groups: Sequence[t
             y += ROW
         y += 4
     drawn += [
-        element("text", f"{tick:,.10g}", x=scale.at(tick), y=y + 12, class_="tick middle") for tick in scale.ticks(6)
+        element("text", tick_label(tick), x=scale.at(tick), y=y + 12, class_="tick middle") for tick in scale.ticks(6)
     ]
     drawn.append(element("text", axis_name, x=WIDTH / 2, y=y + 30, class_="axis-name middle"))
     return drawing(WIDTH, y + 38, title, description, *drawn)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from quantgate.report.charts.frame import WIDTH
+from quantgate.report.charts.frame import WIDTH, tick_label
 from quantgate.report.charts.scale import Scale
 from quantgate.report.charts.svg import drawing, element
 
@@ -34,7 +34,7 @@ def stacked_bars(title: str, description: str, bars: Sequence[tuple[str, Sequenc
             reached += part
     bottom = 6 + len(bars) * GAP
     drawn += [
-        element("text", f"{tick:,.10g}", x=scale.at(tick), y=bottom + 12, class_="tick middle")
+        element("text", tick_label(tick), x=scale.at(tick), y=bottom + 12, class_="tick middle")
         for tick in scale.ticks(5)
     ]
     drawn.append(element("text", axis_name, x=(LABEL_WIDTH + WIDTH) / 2, y=bottom + 30, class_="axis-name middle"))

@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 from quantgate.report.untrusted import visible
 
 Attribute = str | int | float
+_DOT = 4.0
 
 
 def element(tag: str, /, *children: str | Markup, **attributes: Attribute) -> Markup:
@@ -24,16 +25,22 @@ def joined(parts: Iterable[Markup]) -> Markup:
 
 
 def path_through(x: np.ndarray, y: np.ndarray) -> str:
-    """Path data of straight lines through the points (pixels); a point that is not finite breaks the line."""
-    commands: list[str] = []
-    drawing = False
-    for px, py in zip(x, y, strict=True):
-        if not (np.isfinite(px) and np.isfinite(py)):
-            drawing = False
-            continue
-        commands.append(f"{'L' if drawing else 'M'}{_written(float(px))} {_written(float(py))}")
-        drawing = True
-    return "".join(commands)
+    """Path data of straight lines through the points (pixels).
+
+    A point that is not finite breaks the line. A point between two breaks becomes a short dash, since a line of no
+    length would not be seen.
+    """
+    finite = np.isfinite(x) & np.isfinite(y)
+    breaks = np.flatnonzero(np.diff(finite.astype(int))) + 1
+    stretches = [part for part in np.split(np.arange(len(x)), breaks) if len(part) and finite[part[0]]]
+    return "".join(_stretch(x[part], y[part]) for part in stretches)
+
+
+def _stretch(x: np.ndarray, y: np.ndarray) -> str:
+    points = [f"{_written(float(px))} {_written(float(py))}" for px, py in zip(x, y, strict=True)]
+    if len(points) == 1:
+        return f"M{points[0]}m-{_DOT / 2:g} 0h{_DOT:g}"
+    return "M" + "L".join(points)
 
 
 def drawing(width: float, height: float, title: str, description: str, *children: Markup, class_: str = "") -> Markup:

@@ -71,6 +71,14 @@ def _goodput(view: RunView, arm: ArmView) -> str:
     return f"{with_interval(Estimate(attained.value * rate, low, high, attained.n), significant)} requests/s"
 
 
+def _peak_memory(view: RunView, arm: ArmView) -> str:
+    """The arm's own peak; where all arms live in one process, which has only one peak, that of the process."""
+    shared = view.run.manifest.process_peak_memory_bytes
+    if arm.manifest.peak_memory_bytes is None and shared is not None:
+        return f"{size(shared)}, all arms in one process"
+    return size(arm.manifest.peak_memory_bytes)
+
+
 def _mean_batch(metric: str) -> Cell:
     return lambda _view, arm: significant(step_metric(metric)(arm.steps))
 
@@ -87,7 +95,7 @@ _ROWS: dict[str, Cell] = {
     "load time": lambda _view, arm: seconds(arm.manifest.load_seconds),
     "weights": lambda _view, arm: size(arm.manifest.weight_bytes),
     "of them linear layers": lambda _view, arm: size(arm.manifest.linear_weight_bytes),
-    "peak memory": lambda _view, arm: size(arm.manifest.peak_memory_bytes),
+    "peak memory": _peak_memory,
     "requests finished": _status,
     "TTFT p50": _percentile_of("ttft_ms", 0.50),
     "TTFT p95": _percentile_of("ttft_ms", 0.95),
