@@ -101,13 +101,14 @@ def test_no_text_keeps_prompts_and_answers_out_of_every_file(suite, quantgate, t
     ],
 )
 def test_an_interrupt_keeps_what_was_measured_and_reports_it(
-    module, function, phase, suite, quantgate, tmp_path, monkeypatch
+    module, function, phase, suite, quantgate, tmp_path, monkeypatch, capsys
 ):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, function, interrupt)
     assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 130
+    assert "Interrupted; what was measured so far is kept." in capsys.readouterr().err
     folder = only_folder(tmp_path / "results")
     run = load_run(folder)
     assert run.manifest.state == "interrupted"

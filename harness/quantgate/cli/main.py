@@ -19,6 +19,7 @@ from quantgate.cli.report import report
 from quantgate.cli.run import run
 from quantgate_engine.errors import QuantgateError
 
+INTERRUPTED = 130
 EXIT_CODES = """Exit codes: 0 ship, 1 regression (do not ship), 2 usage or configuration, 3 the run failed or its
 load was not delivered, 4 not enough evidence, 5 baseline missing or not comparable, 130 interrupted."""
 
@@ -43,8 +44,11 @@ def main() -> None:
         app()
     except QuantgateError as error:
         _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("Interrupted.", 130)
+    except SystemExit as ending:
+        # The framework turns an interrupt into this exit without a word.
+        if ending.code == INTERRUPTED:
+            _fail("Interrupted; what was measured so far is kept.", INTERRUPTED)
+        raise
     except OSError as error:
         if error.errno == errno.EPIPE:
             sys.exit(0)
