@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from quantgate_kernels.types import AttentionBatch, KVLayer, LinearWeight
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
 
 
 class KernelSet(Protocol):
@@ -46,4 +46,8 @@ class KernelSet(Protocol):
 
     def linear(self, x: Tensor, weight: LinearWeight, bias: Tensor | None = None) -> Tensor:
         """x [T, in] -> [T, out] in x's dtype."""
+        ...
+
+    def head(self, x: Tensor, weight: DenseWeight) -> Tensor:
+        """x [R, hidden] -> logits float32 [R, vocab], not rounded to x's dtype: at least the best ones of each row."""
         ...

@@ -119,7 +119,7 @@ class Decoder:
     def logits(self, hidden: Tensor) -> Tensor:
         """[R, hidden] -> float32 [R, vocab]. Callers pass the rows that they need, not all rows of a step."""
         normalised, _ = self._kernels.rms_norm(hidden, self.weights.final_norm, self.config.rms_norm_eps)
-        return self._kernels.linear(normalised, self.weights.head).float()
+        return self._kernels.head(normalised, self.weights.head)
 
     def _add_and_norm(self, residual: Tensor, branch: Tensor | None, weight: Tensor) -> tuple[Tensor, Tensor]:
         if branch is None:

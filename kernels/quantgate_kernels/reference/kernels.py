@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from quantgate_kernels.reference.attention import AttentionPlan, attend, plan_attention
+from quantgate_kernels.reference.head import head_logits
 from quantgate_kernels.reference.linear import multiply, stored_form
-from quantgate_kernels.types import AttentionBatch, KVLayer, LinearWeight
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
 
 
 class ReferenceKernels:
@@ -62,6 +63,9 @@ class ReferenceKernels:
     def linear(self, x: Tensor, weight: LinearWeight, bias: Tensor | None = None) -> Tensor:
         product = multiply(x, weight, self.paths)
         return product if bias is None else product + bias
+
+    def head(self, x: Tensor, weight: DenseWeight) -> Tensor:
+        return head_logits(x, weight, self.paths)
 
     def _plan(self, batch: AttentionBatch, dtype: torch.dtype) -> AttentionPlan:
         """All layers of a step pass the same batch object; only the first of them plans."""

@@ -1,0 +1,65 @@
+"""The head's logits against a float64 product: the best ones are never rounded to 16 bits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from quantgate_kernels.reference.head import CANDIDATES, FEW_ROWS, VOCABULARY_SLICE
+from quantgate_kernels.reference.kernels import ReferenceKernels
+from quantgate_kernels.types import DenseWeight
+
+HIDDEN = 64
+VOCABULARY = VOCABULARY_SLICE + 100
+
+
+def inputs(rows: int, x_dtype: torch.dtype, weight_dtype: torch.dtype) -> tuple[Tensor, DenseWeight, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(rows, HIDDEN, generator=generator).to(x_dtype)
+    weight = torch.randn(VOCABULARY, HIDDEN, generator=generator).to(weight_dtype)
+    return x, DenseWeight(weight), x.double() @ weight.double().t()
+
+
+@pytest.mark.parametrize(
+    ("rows", "x_dtype", "weight_dtype"),
+    [
+        (3, torch.float32, torch.float32),
+        (3, torch.float32, torch.float16),
+        (FEW_ROWS + 1, torch.bfloat16, torch.bfloat16),
+    ],
+    ids=["float32", "narrow storage", "many rows"],
+)
+def test_all_logits_are_exact(rows: int, x_dtype: torch.dtype, weight_dtype: torch.dtype) -> None:
+    x, head, expected = inputs(rows, x_dtype, weight_dtype)
+    logits = ReferenceKernels().head(x, head)
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits.double(), expected, atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, FEW_ROWS])
+def test_the_best_logits_of_few_rows_are_exact_and_the_rest_close(rows: int) -> None:
+    x, head, expected = inputs(rows, torch.bfloat16, torch.bfloat16)
+    logits = ReferenceKernels().head(x, head)
+    # Rounding may exchange tokens at the candidates' edge, so that half of them are surely among them.
+    best = expected.topk(CANDIDATES // 2).indices
+    torch.testing.assert_close(logits.double().gather(1, best), expected.gather(1, best), atol=2e-5, rtol=1e-5)
+    torch.testing.assert_close(logits.double(), expected, atol=0.02, rtol=2.0**-8)
+    assert torch.equal(logits.argmax(-1), expected.argmax(-1))
+
+
+def test_a_tie_of_rounded_logits_is_decided() -> None:
+    """256 and 256.5 are one number in bfloat16; the larger one comes second, where a tie would not choose it."""
+    head = DenseWeight(torch.tensor([[256.0, 0.0], [256.0, 0.5]]).bfloat16())
+    logits = ReferenceKernels().head(torch.ones(1, 2).bfloat16(), head)
+    assert logits.tolist() == [[256.0, 256.5]]
+
+
+def test_paths_name_the_way_that_was_taken() -> None:
+    kernels = ReferenceKernels()
+    kernels.head(*inputs(1, torch.bfloat16, torch.bfloat16)[:2])
+    kernels.head(*inputs(FEW_ROWS + 1, torch.bfloat16, torch.bfloat16)[:2])
+    assert kernels.paths == {
+        "head.rows<=32": "16-bit product, best 32 in float32",
+        "head": "float32 product in slices",
+    }
