@@ -283,7 +283,7 @@ def test_multi_turn(item: MultiTurnItem, text: str, correct: bool) -> None:
     assert _correct(item, text) is correct
 
 
-CHOICE = ChoiceItem(id="choice-1", question="Who barks?", answer="A dog", distractors=["A cat", "Dogfish", "A horse"])
+CHOICE = ChoiceItem(id="choice-1", question="Who barks?", answer="A dog", distractors=["A cat", "Hot dog", "The horse"])
 
 
 @pytest.mark.parametrize(
@@ -291,26 +291,27 @@ CHOICE = ChoiceItem(id="choice-1", question="Who barks?", answer="A dog", distra
     [
         ("A dog", True),
         ("a dog.", True),
+        ("Dog", True),
+        ("The dog barks.", True),
         ("The answer is: a dog", True),
         ("  **A dog**  ", True),
         ("\n\nA dog\nA cat", True),
-        ("A dog barks, as everyone knows.", True),
-        ('"A dog"', True),
+        ('"Dog"', True),
         ("A dog; A dog", True),
         ("1. A dog", True),
         ("A\tdog", True),
+        ("Every guard dog", True),
         ("A cat", False),
         ("A dog or a cat", False),
-        ("A dog; A cat; Dogfish; A horse", False),
-        ("Dogfish", False),
-        ("A dogfish", False),
-        ("Dog", False),
+        ("A dog, not a horse", False),
+        ("Hot dog", False),
         ("A hot dog", False),
+        ("A dogfish", False),
+        ("Dogs", False),
         ("I do not know.\nA dog", False),
         ("", False),
         ("\n", False),
         ("A", False),
-        ("A dogs", False),
     ],
 )
 def test_multiple_choice(text: str, correct: bool) -> None:

@@ -79,7 +79,8 @@ def test_generated_answers_are_judged() -> None:
 
 def test_floors_are_chance_levels() -> None:
     floors = {(row.item_id, row.metric): row.floor for row in _rows() if row.arm_id == "fp16" and row.tier == "task"}
-    assert floors["a-1", "correct"] == pytest.approx(1 / 3)
+    assert floors["a-1", "correct"] == 0.0
+    assert floors["a-1", "gold_preferred"] == pytest.approx(1 / 3)
     assert floors["a-3", "gold_preferred"] == pytest.approx(1 / 4)
     assert floors["d-1", "correct"] == 0.0
     assert floors["d-1", "gold_preferred"] == 0.5

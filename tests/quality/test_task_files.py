@@ -75,7 +75,7 @@ def test_abstention_is_asked_for_in_a_part_of_the_tool_items() -> None:
         ({"items": _item(answer=7)}, "line 10, field items.0.answer: expected text, got 7"),
         ({"items": _item(question="")}, "field items.0.question: expected text of at least 1 characters"),
         ({"items": _item(distractors=["A dog"])}, "item a-1: the gold answer and the distractors must all differ"),
-        ({"items": _item(distractors=["dog"])}, "item a-1: the checker refuses the item's own gold"),
+        ({"items": _item(distractors=["Dog"])}, "item a-1: the checker refuses the item's own gold"),
         ({"items": _item(id="A 1")}, "field items.0.id"),
         ({"items": _item() + _item()}, "item id 'a-1' stands twice in the task 'animals'"),
     ],

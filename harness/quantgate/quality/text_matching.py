@@ -21,6 +21,11 @@ def words(text: str) -> list[str]:
     return list(found)
 
 
+def without_article(phrase: str) -> str:
+    """The phrase without a leading English article, which an answer may leave out or change."""
+    return re.sub(r"^(?:an?|the)\s+", "", phrase, flags=re.IGNORECASE)
+
+
 def contains_phrase(text: str, phrase: str) -> bool:
     """Whether the phrase's words stand in the text, whole and in a row."""
     haystack, needle = words(text), words(phrase)

@@ -1,15 +1,20 @@
-"""Multiple-choice questions: the option's text, generated from a list of options and ranked without it."""
+"""General knowledge with four options: asked openly when generating, ranked over the options by the twin.
+
+Ranking the options' texts is how lm-evaluation-harness scores small models (cloze form). Shown as a lettered list, the
+options would measure a liking for letters and places: a model of 135 million parameters answers "A" to everything.
+"""
 
 from __future__ import annotations
 
-import hashlib
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from quantgate.quality.task_item import Answer, Checked, Task, TaskItem, Text
-from quantgate.quality.text_matching import contains_phrase
+from quantgate.quality.text_matching import contains_phrase, without_article
 from quantgate.traces.record import Message
+
+_INSTRUCTION = "Answer in a few words."
 
 
 class ChoiceItem(TaskItem):
@@ -19,17 +24,8 @@ class ChoiceItem(TaskItem):
     answer: Text
     distractors: Annotated[list[Text], Field(min_length=1)]
 
-    def options(self) -> list[str]:
-        """All options, in an order that does not depend on where the author wrote the right one."""
-        return sorted([self.answer, *self.distractors], key=lambda text: _digest(f"{self.id}:{text}"))
-
     def messages(self) -> tuple[Message, ...]:
-        """Options without letters: small models answer with the first letter whatever it stands for."""
-        return (Message("user", f"{self.question}\nChoose one: {'; '.join(self.options())}."),)
-
-    def twin_messages(self) -> tuple[Message, ...]:
-        """The bare question, so that knowledge is ranked and not the place in a list."""
-        return (Message("user", self.question),)
+        return (Message("system", _INSTRUCTION), Message("user", self.question))
 
     @property
     def gold(self) -> str:
@@ -39,21 +35,17 @@ class ChoiceItem(TaskItem):
     def wrong_answers(self) -> tuple[str, ...]:
         return tuple(self.distractors)
 
-    @property
-    def generation_floor(self) -> float:
-        return self.twin_floor
-
     def check(self, answer: Answer) -> Checked:
-        """Correct: the answer's first line names the right option and no other."""
+        """Correct: the answer's first line names the right option, with any article, and no wrong one."""
         first_line = next(iter(answer.text.strip().splitlines()), "")
-        named = {option for option in self.options() if contains_phrase(first_line, option)}
+        named = {
+            option
+            for option in (self.answer, *self.distractors)
+            if contains_phrase(first_line, without_article(option))
+        }
         return Checked(named == {self.answer}, behaviour={"option_named": bool(named)})
 
 
 class ChoiceTask(Task):
     kind: Literal["multiple_choice"]
     items: Annotated[list[ChoiceItem], Field(min_length=1)]
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()

@@ -15,6 +15,15 @@ DocumentId = Annotated[str, StringConstraints(pattern=r"^D[1-9]$")]
 
 _INSTRUCTION = "Answer from the documents in a few words and name the document, like [D1]."
 _TWIN_INSTRUCTION = "Answer from the documents in a few words."
+# One worked example shows the form, without which small models never cite.
+_EXAMPLE = (
+    Message(
+        "user",
+        "The gate is locked at night. [D1]\nThe gate is green. [D2]\nThe gate is made of oak. [D3]\n"
+        "Question: What colour is the gate?",
+    ),
+    Message("assistant", "Green [D2]"),
+)
 _CITATION = re.compile(r"\bD(\d+)\b")
 _MOST_WORDS = 30
 
@@ -34,14 +43,14 @@ class RagItem(TaskItem):
     def messages(self) -> tuple[Message, ...]:
         """Each document ends in its name, where a citation stands."""
         documents = "\n".join(f"{text} [{name}]" for name, text in self.documents.items())
-        return self._prompt(_INSTRUCTION, documents)
+        return (Message("system", _INSTRUCTION), *_EXAMPLE, self._question(documents))
 
     def twin_messages(self) -> tuple[Message, ...]:
         """Without names and citations: ranked with them, a small model prefers a document's place over its content."""
-        return self._prompt(_TWIN_INSTRUCTION, "\n".join(self.documents.values()))
+        return (Message("system", _TWIN_INSTRUCTION), self._question("\n".join(self.documents.values())))
 
-    def _prompt(self, instruction: str, documents: str) -> tuple[Message, ...]:
-        return (Message("system", instruction), Message("user", f"{documents}\nQuestion: {self.question}"))
+    def _question(self, documents: str) -> Message:
+        return Message("user", f"{documents}\nQuestion: {self.question}")
 
     @property
     def gold(self) -> str:

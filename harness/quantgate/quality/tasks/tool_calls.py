@@ -18,6 +18,15 @@ ToolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 NO_TOOL = "none"
 _INSTRUCTION = 'Reply with one JSON call {"name": ..., "arguments": {...}}. If no tool fits, use the name "none".'
 
+# Two worked examples show the form, an abstention and a call; their tools stand in no item.
+_EXAMPLE_TOOLS = "Tools: show_film(title: string); find_book(author: string)"
+_EXAMPLES = (
+    Message("user", f"{_EXAMPLE_TOOLS}\nRequest: Why is the sky blue?"),
+    Message("assistant", '{"name": "none", "arguments": {}}'),
+    Message("user", f"{_EXAMPLE_TOOLS}\nRequest: Show me the film Alps."),
+    Message("assistant", '{"name": "show_film", "arguments": {"title": "Alps"}}'),
+)
+
 
 class AllowedCall(StrictModel):
     """The right call; each argument lists its accepted values, the gold first."""
@@ -52,11 +61,16 @@ class ToolItem(TaskItem):
         return None
 
     def messages(self) -> tuple[Message, ...]:
+        instruction, request = self.twin_messages()
+        return (instruction, *_EXAMPLES, request)
+
+    def twin_messages(self) -> tuple[Message, ...]:
+        """Without the examples, which ranking does not need and which would double its cost."""
         tools = "; ".join(
             f"{name}({', '.join(f'{argument}: {kind}' for argument, kind in arguments.items())})"
             for name, arguments in self.tools.items()
         )
-        return (Message("system", f"{_INSTRUCTION}\nTools: {tools}"), Message("user", self.request))
+        return (Message("system", _INSTRUCTION), Message("user", f"Tools: {tools}\nRequest: {self.request}"))
 
     @property
     def gold(self) -> str:
