@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from quantgate.bench.measure import decode_tok_s, prefill_tok_s
-from quantgate.cli.progress import ProgressReporter
 from quantgate.environment import capture_environment
+from quantgate.progress import ProgressReporter
 from quantgate_engine import LLM, EngineConfig
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.config import DecoderConfig, read_decoder_config

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from quantgate.cli.progress import ProgressReporter
+from quantgate.progress import ProgressReporter
 from quantgate_engine.errors import ConfigurationError
 
 

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from quantgate.cli.progress import ProgressReporter
 from quantgate.cli.run import DEFAULT_RESULTS
+from quantgate.progress import ProgressReporter
 from quantgate_engine.errors import ConfigurationError
 
 

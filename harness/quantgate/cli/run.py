@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from quantgate.cli.progress import ProgressReporter
+from quantgate.progress import ProgressReporter
 from quantgate_engine.errors import ConfigurationError
 
 if TYPE_CHECKING:

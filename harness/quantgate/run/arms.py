@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from quantgate.cli.progress import Advance
+from quantgate.progress import Advance
 from quantgate.replay.arms import ReplayArm, with_aa_arm
 from quantgate.store.manifest import ArmManifest, ModelManifest
 from quantgate.suite import ArmConfig, EngineSettings

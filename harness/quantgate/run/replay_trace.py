@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quantgate.cli.progress import ProgressReporter
+from quantgate.progress import ProgressReporter
 from quantgate.quality.rows import quality_table
 from quantgate.report.render import render_report
 from quantgate.run.arms import load_arms

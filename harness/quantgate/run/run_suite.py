@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from quantgate.cli.progress import ProgressReporter
 from quantgate.gate.judge import judge
 from quantgate.gate.policy import Policy
 from quantgate.gate.verdict_model import Verdict
+from quantgate.progress import ProgressReporter
 from quantgate.quality.evaluate import QualityProgress
 from quantgate.quality.rows import QualityRow, quality_table
 from quantgate.quality.task_files import items_sha256

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import SystemRandom
 
-from quantgate.cli.progress import ProgressReporter
 from quantgate.environment import capture_environment
 from quantgate.gate.policy import Policy
+from quantgate.progress import ProgressReporter
 from quantgate.replay.progress import ReplayProgress
 from quantgate.run.arms import LoadedArms
 from quantgate.run.recorder import RunRecorder
