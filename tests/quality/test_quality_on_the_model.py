@@ -1,0 +1,61 @@
+"""The tiers on the bundled engine and the real model: noise, damage and knowledge are told apart."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from quantgate.quality.bundled_engine import BundledEngineModel
+from quantgate.quality.config import QualityConfig, TaskConfig
+from quantgate.quality.distribution import AnswerSequence
+from quantgate.quality.evaluate import evaluate
+from quantgate.quality.repeated_baseline import RepeatedBaseline
+from quantgate.quality.rows import QualityRow
+from quantgate.resources import bundled_root
+from quantgate_engine import LLM
+
+pytestmark = pytest.mark.model
+
+PROMPTS = ("The three primary colours are red, blue and", "def add(a, b):")
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[QualityRow]:
+    baseline = BundledEngineModel(LLM("smollm2-135m-instruct", scheme="fp16", threads=1, num_kv_blocks=256))
+    candidate = BundledEngineModel(LLM("smollm2-135m-instruct", scheme="int4-g64", threads=1, num_kv_blocks=256))
+    prompts = [baseline.tokenizer.encode(text, add_special_tokens=False) for text in PROMPTS]
+    sequences = [
+        AnswerSequence(f"r-{number}", f"r-{number}", tuple(prompt), tuple(output))
+        for number, (prompt, output) in enumerate(zip(prompts, baseline.generate(prompts, 8), strict=True))
+    ]
+    arms = {"fp16": baseline, "fp16-aa": RepeatedBaseline(baseline, chunk_tokens=5), "int4-g64": candidate}
+    config = QualityConfig(tasks={"code": TaskConfig(limit=1)})
+    tasks = config.load_tasks(bundled_root() / "suites" / "tasks")
+    return list(itertools.chain.from_iterable(evaluate(arms, "fp16", sequences=sequences, tasks=tasks)))
+
+
+def _mean(rows: list[QualityRow], arm_id: str, metric: str, task: str) -> float:
+    return float(np.mean([row.value for row in rows if (row.arm_id, row.metric, row.task) == (arm_id, metric, task)]))
+
+
+def test_int4_lies_farther_from_the_baseline_than_its_own_noise(rows: list[QualityRow]) -> None:
+    noise, damage = (_mean(rows, arm, "kl", "replay") for arm in ("fp16-aa", "int4-g64"))
+    assert noise < 0.01 < damage < 2.0
+    assert _mean(rows, "fp16-aa", "top1_agreement", "replay") >= 0.9
+
+
+def test_the_model_knows_code_better_than_chance(rows: list[QualityRow]) -> None:
+    assert _mean(rows, "fp16", "gold_preferred", "code") == 1.0
+    assert _mean(rows, "fp16", "gold_margin", "code") > 0.1
+
+
+def test_the_adapter_generates_what_its_logits_say() -> None:
+    llm = LLM("smollm2-135m-instruct", scheme="fp16", threads=1, num_kv_blocks=256)
+    model = BundledEngineModel(llm)
+    prompt = model.tokenizer.encode(PROMPTS[0], add_special_tokens=False)
+    (output,) = model.generate([prompt], 6)
+    logits = model.logits([*prompt, *output[:-1]])[len(prompt) - 1 :]
+    assert torch.argmax(logits, dim=-1).tolist() == output
