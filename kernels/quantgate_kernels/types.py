@@ -27,6 +27,24 @@ class DenseWeight:
 
 
 @dataclass(frozen=True, slots=True)
+class DensePackedWeight:
+    """The same weight in the order of oneDNN's blocks: `packed` [out, in], opaque to all but oneDNN's own operators."""
+
+    packed: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.packed.shape[0], self.packed.shape[1]
+
+    @property
+    def label(self) -> str:
+        return dtype_name(self.packed.dtype)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.packed,)
+
+
+@dataclass(frozen=True, slots=True)
 class Int8ChannelWeight:
     """Symmetric INT8, one scale per output channel: `weight[o, i] = codes[o, i] * scales[o]`.
 
@@ -102,7 +120,7 @@ class Int4TiledWeight:
         return self.tiles, self.scales_and_zeros
 
 
-LinearWeight = DenseWeight | Int8ChannelWeight | Int4GroupWeight | Int4TiledWeight
+LinearWeight = DenseWeight | DensePackedWeight | Int8ChannelWeight | Int4GroupWeight | Int4TiledWeight
 
 
 def stored_bytes(weight: LinearWeight) -> int:

@@ -12,7 +12,7 @@ from quantgate_kernels.int4_packing import ZERO_CODE, dequantize_groups, pack_gr
 from quantgate_kernels.reference import int4
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.reference.linear import ROW_PATHS, dequantize
-from quantgate_kernels.types import DenseWeight, Int8ChannelWeight, LinearWeight, stored_bytes
+from quantgate_kernels.types import DensePackedWeight, DenseWeight, Int8ChannelWeight, LinearWeight, stored_bytes
 
 ROW_COUNTS = (1, 7, 8, 9, 48, 49, 130)
 
@@ -107,6 +107,21 @@ def test_every_path_multiplies_by_the_dequantized_weight(form: str, rows: int, d
     tolerance = 2.0**-8 if dtype == torch.bfloat16 else 2.0**-18
     assert product.dtype == dtype
     assert ((product.double() - exact).abs() <= tolerance * magnitude).all()
+
+
+def test_a_packed_weight_keeps_its_bits_its_size_and_its_products() -> None:
+    weight = DenseWeight(random_normal(192, 128).bfloat16())
+    packed = ReferenceKernels().stored_form(weight)
+    if not isinstance(packed, DensePackedWeight):
+        pytest.skip("torch has no packed bfloat16 product here; weights stay plain")
+    assert (packed.shape, stored_bytes(packed), packed.label) == (weight.shape, stored_bytes(weight), "bfloat16")
+    assert torch.equal(dequantize(packed), dequantize(weight))
+
+
+@pytest.mark.parametrize("shape", [(192, 100), (100, 192)])
+def test_weights_that_packing_would_pad_stay_plain(shape: tuple[int, int]) -> None:
+    weight = DenseWeight(random_normal(*shape).bfloat16())
+    assert ReferenceKernels().stored_form(weight) is weight
 
 
 def test_bias_is_added() -> None:

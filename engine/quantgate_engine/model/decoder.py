@@ -74,7 +74,8 @@ class DecoderWeights:
         tensors = [self.embedding, self.final_norm, *self.head.tensors()]
         for layer in self.layers:
             tensors += layer.tensors()
-        return sum(tensor.nbytes for tensor in {tensor.data_ptr(): tensor for tensor in tensors}.values())
+        once = {id(tensor): tensor for tensor in tensors}.values()
+        return sum(tensor.numel() * tensor.element_size() for tensor in once)
 
 
 class Decoder:

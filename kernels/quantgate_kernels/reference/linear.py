@@ -7,23 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from quantgate_kernels.int4_packing import dequantize_groups
-from quantgate_kernels.reference import int4, int8
+from quantgate_kernels.reference import dense, int4, int8
 from quantgate_kernels.types import (
+    DensePackedWeight,
     DenseWeight,
     Int4GroupWeight,
     Int4TiledWeight,
     Int8ChannelWeight,
     LinearWeight,
 )
-
-
-def dense_linear(x: Tensor, weight: DenseWeight) -> Tensor:
-    """Storage may be narrower than the arithmetic (16-bit weights where the device has no 16-bit products)."""
-    return F.linear(x, weight.weight.to(x.dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +36,15 @@ class RowPath:
 
 # Best of 80 calls on 2 cores of an AVX512-BF16 CPU, torch 2.13, weight 3072 x 576, microseconds:
 #   rows                        1     4     8    16    32    48    64   128
-#   dense bfloat16             91   107   145   206   335   458   585  1141
+#   bfloat16, plain            91   107   145   206   335   458   585  1141
+#   bfloat16, packed           44
 #   int8, aten op              48    96   191   379   755  1135  1509
 #   int8, convert codes       209   229   267   329   510   588   716  1244
 #   int4, aten op              50    87   169   331   723   981  1311  2689
 #   int4, dequantize tiles                      707   868  1012  1185  2240
 ROW_PATHS: dict[type, tuple[RowPath, ...]] = {
-    DenseWeight: (RowPath(None, "torch.linear", dense_linear),),
+    DenseWeight: (RowPath(None, "torch.linear", dense.multiply_plain),),
+    DensePackedWeight: (RowPath(None, "mkldnn._linear_pointwise", dense.multiply_packed),),
     Int8ChannelWeight: (
         RowPath(8, "aten._weight_int8pack_mm", int8.multiply_packed, int8.has_packed_product),
         RowPath(None, "convert codes, torch.linear, scale", int8.multiply_converted),
@@ -71,7 +68,9 @@ def multiply(x: Tensor, weight: LinearWeight, paths: dict[str, str]) -> Tensor:
 
 
 def stored_form(weight: LinearWeight) -> LinearWeight:
-    """The one form in which `weight` is kept: tiled where torch's INT4 product can read it, as it came otherwise."""
+    """The one form in which `weight` is kept: the order that torch's fastest product reads, where it has one."""
+    if isinstance(weight, DenseWeight) and dense.has_packed_product(weight):
+        return dense.pack(weight)
     if isinstance(weight, Int4GroupWeight) and int4.has_tiled_product(weight):
         return int4.tile(weight)
     return weight
@@ -81,6 +80,8 @@ def dequantize(weight: LinearWeight) -> Tensor:
     """float32 [out, in]: what the stored form stands for, by definition. Every kernel is checked against it."""
     if isinstance(weight, DenseWeight):
         return weight.weight.float()
+    if isinstance(weight, DensePackedWeight):
+        return dense.unpack(weight).weight.float()
     if isinstance(weight, Int8ChannelWeight):
         return weight.codes.float() * weight.scales.float().unsqueeze(1)
     groups = int4.untile(weight) if isinstance(weight, Int4TiledWeight) else weight
