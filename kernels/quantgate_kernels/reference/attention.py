@@ -15,8 +15,8 @@ from torch import Tensor
 
 from quantgate_kernels.types import AttentionBatch, KVLayer
 
-# Contexts in one padded product may be at most this much shorter than the longest; beyond it a new group starts.
-LONGEST_PADDING_RATIO = 0.5
+# A context shorter than this share of the longest in its group starts a group of its own: padding is read and masked.
+SHORTEST_SHARE_OF_A_GROUP = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def attend(q: Tensor, cache: KVLayer, plan: AttentionPlan, scale: float) -> Tens
 def _groups_of_like_length(sequences: list[int], contexts: tuple[int, ...]) -> list[list[int]]:
     groups: list[list[int]] = []
     for index in sorted(sequences, key=lambda sequence: -contexts[sequence]):
-        if groups and contexts[index] >= LONGEST_PADDING_RATIO * contexts[groups[-1][0]]:
+        if groups and contexts[index] >= SHORTEST_SHARE_OF_A_GROUP * contexts[groups[-1][0]]:
             groups[-1].append(index)
         else:
             groups.append([index])
