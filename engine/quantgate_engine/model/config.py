@@ -31,6 +31,10 @@ class DecoderConfig:
     tied_head: bool
     eos_token_ids: tuple[int, ...]
 
+    @property
+    def query_key_value_size(self) -> int:
+        return (self.num_heads + 2 * self.num_kv_heads) * self.head_dim
+
     def linear_inputs(self) -> dict[str, int]:
         """Number of inputs of each kind of linear layer."""
         hidden = dict.fromkeys(("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"), self.hidden_size)
@@ -41,6 +45,10 @@ class DecoderConfig:
         """Weights of one layer's projections; biases, norms and the head are not among them."""
         attention = self.hidden_size * (self.query_key_value_size + self.num_heads * self.head_dim)
         return attention + 3 * self.hidden_size * self.ffn_size
+
+    def kv_bytes_per_token(self, element_size: int) -> int:
+        """layers x key/value heads x head dimension x 2 (keys and values) x bytes of an element."""
+        return self.num_layers * self.num_kv_heads * self.head_dim * 2 * element_size
 
 
 def read_decoder_config(folder: Path) -> DecoderConfig:
