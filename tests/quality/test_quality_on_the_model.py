@@ -12,6 +12,7 @@ from quantgate.quality.bundled_engine import BundledEngineModel
 from quantgate.quality.config import QualityConfig, TaskConfig
 from quantgate.quality.distribution import AnswerSequence
 from quantgate.quality.evaluate import evaluate
+from quantgate.quality.quality_model import QualityModel
 from quantgate.quality.repeated_baseline import RepeatedBaseline
 from quantgate.quality.rows import QualityRow
 from quantgate.resources import bundled_root
@@ -31,7 +32,11 @@ def rows() -> list[QualityRow]:
         AnswerSequence(f"r-{number}", f"r-{number}", tuple(prompt), tuple(output))
         for number, (prompt, output) in enumerate(zip(prompts, baseline.generate(prompts, 8), strict=True))
     ]
-    arms = {"fp16": baseline, "fp16-aa": RepeatedBaseline(baseline, chunk_tokens=5), "int4-g64": candidate}
+    arms: dict[str, QualityModel] = {
+        "fp16": baseline,
+        "fp16-aa": RepeatedBaseline(baseline, chunk_tokens=5),
+        "int4-g64": candidate,
+    }
     config = QualityConfig(tasks={"code": TaskConfig(limit=1)})
     tasks = config.load_tasks(bundled_root() / "suites" / "tasks")
     return list(itertools.chain.from_iterable(evaluate(arms, "fp16", sequences=sequences, tasks=tasks)))

@@ -128,6 +128,11 @@ def test_smaller_choices_lie_inside_larger_ones_and_keep_the_order() -> None:
     assert [item.id for item in choose_items(list(reversed(items)), 5)] == chosen[5][::-1]
 
 
+def test_a_limited_load_is_the_choice() -> None:
+    path = FOLDER / "code.yaml"
+    assert load_task(path, limit=7).items == choose_items(load_task(path).items, 7)
+
+
 def test_the_hash_covers_items_limits_and_token_limits() -> None:
     config = QualityConfig(tasks={"rag": TaskConfig(limit=5), "code": TaskConfig(limit=5)})
     tasks = config.load_tasks(FOLDER)

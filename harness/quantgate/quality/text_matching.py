@@ -35,4 +35,5 @@ def contains_phrase(text: str, phrase: str) -> bool:
 
 
 def contains_any_phrase(text: str, phrases: list[str]) -> bool:
+    """Whether at least one of the phrases stands in the text."""
     return any(contains_phrase(text, phrase) for phrase in phrases)
