@@ -48,12 +48,16 @@ class LLM:
         **config_fields: Any,
     ) -> None:
         # Here, not at the top: torch takes seconds to import, and `import quantgate_engine` must not.
+        from quantgate_engine.executor.compute_thread import on_compute_thread
+        from quantgate_engine.executor.pinned import PinnedExecutor
         from quantgate_engine.executor.torch_executor import TorchExecutor
         from quantgate_engine.model.catalog import resolve_model
 
         self.config = _settings(config, config_fields)
         self._folder = resolve_model(model)
-        self._executor = TorchExecutor.load(self._folder, scheme, self.config, perturbation=perturbation)
+        self._executor = PinnedExecutor(
+            on_compute_thread(lambda: TorchExecutor.load(self._folder, scheme, self.config, perturbation=perturbation))
+        )
         self.core = EngineCore(self._executor, self.config, clock if clock is not None else MonotonicClock())
         self._request_numbers = itertools.count()
 
@@ -108,7 +112,21 @@ class LLM:
         budget. It uses blocks of its own, so it may be called while the engine serves. Raises ConfigurationError where
         the sequence is empty, or longer than a request may be.
         """
-        return self._executor.logits(list(token_ids), chunk_tokens=chunk_tokens)
+        return self._executor.logits(list(token_ids), chunk_tokens)
+
+    def continuation_logits(
+        self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
+    ) -> list[Tensor]:
+        """Teacher-forced logits of several continuations of one prompt, which is computed once.
+
+        float32 [len(continuation), vocabulary] for each; row i is the model's view of continuation[i].
+        chunk_tokens: prefill the prompt in chunks of so many tokens; None: the engine's step budget.
+        """
+        self.core.claim()
+        try:
+            return self._executor.continuation_logits(prompt_ids, continuations, chunk_tokens)
+        finally:
+            self.core.relinquish()
 
     def take_steps(self) -> list[StepRecord]:
         """The records of the steps since the last call, in order."""

@@ -33,12 +33,15 @@ class TableModel:
     table: torch.Tensor
     answers: Mapping[str, str] = field(default_factory=dict)
     tokenizer: CharacterTokenizer = field(default_factory=CharacterTokenizer)
-    logits_calls: list[tuple[tuple[int, ...], int | None]] = field(default_factory=list)
+    logits_calls: list[tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int | None]] = field(default_factory=list)
+    """(prompt, continuations, chunk_tokens) of each call."""
     generate_calls: list[list[str]] = field(default_factory=list)
 
-    def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> torch.Tensor:
-        self.logits_calls.append((tuple(token_ids), chunk_tokens))
-        return self.table[list(token_ids)]
+    def continuation_logits(
+        self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
+    ) -> list[torch.Tensor]:
+        self.logits_calls.append((tuple(prompt_ids), tuple(map(tuple, continuations)), chunk_tokens))
+        return [self.table[[prompt_ids[-1], *continuation[:-1]]] for continuation in continuations]
 
     def generate(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[list[int]]:
         texts = [self.tokenizer.decode(prompt) for prompt in prompts]

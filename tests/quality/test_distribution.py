@@ -94,7 +94,7 @@ def test_the_baseline_is_computed_once_for_all_candidates() -> None:
     baseline = TableModel(random_table(1))
     arms = {"fp16": baseline, "int8": TableModel(random_table(2)), "int4": TableModel(random_table(3))}
     batches = list(distribution_rows(arms, "fp16", [SEQUENCE, SEQUENCE]))
-    assert baseline.logits_calls == [((3, 1, 4, 1, 5, 9), None)] * 2
+    assert baseline.logits_calls == [(SEQUENCE.prompt_ids, (SEQUENCE.output_ids,), None)] * 2
     assert {row.arm_id for row in batches[0]} == {"int8", "int4"}
 
 
@@ -102,7 +102,7 @@ def test_the_repeated_baseline_reads_in_other_chunks_and_has_other_batch_mates()
     baseline = TableModel(random_table(1), answers={"a": "1", "b": "2", "c": "3"})
     repeated = RepeatedBaseline(baseline, chunk_tokens=16)
     (rows,) = distribution_rows({"fp16": baseline, "fp16-aa": repeated}, "fp16", [SEQUENCE])
-    assert [chunk for _, chunk in baseline.logits_calls] == [None, 16]
+    assert [chunk for _, _, chunk in baseline.logits_calls] == [None, 16]
     assert _values(rows, "fp16-aa")["kl"] == 0.0
     prompts = [baseline.tokenizer.encode(text, add_special_tokens=False) for text in "abc"]
     outputs = repeated.generate(prompts, max_tokens=4)

@@ -62,5 +62,5 @@ def test_the_adapter_generates_what_its_logits_say() -> None:
     model = BundledEngineModel(llm)
     prompt = model.tokenizer.encode(PROMPTS[0], add_special_tokens=False)
     (output,) = model.generate([prompt], 6)
-    logits = model.logits([*prompt, *output[:-1]])[len(prompt) - 1 :]
+    [logits] = model.continuation_logits(prompt, [output])
     assert torch.argmax(logits, dim=-1).tolist() == output

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.config import EngineConfig
-from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import SampledToken, ScheduledSequence
 from quantgate_engine.executor.batch_input import build_batch
 from quantgate_engine.executor.kv_cache import allocate_kv_cache, block_count, context_limit
+from quantgate_engine.executor.teacher_forcing import TeacherForcing
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.decoder import Decoder
 from quantgate_engine.model.loader import WeightLoader
@@ -22,7 +22,6 @@ from quantgate_engine.model_info import ModelInfo
 from quantgate_engine.quant.perturbation import WeightPerturbation
 from quantgate_engine.quant.schemes import find_scheme
 from quantgate_engine.sampling.sampler import SamplingRow, sample
-from quantgate_engine.sampling_params import SamplingParams
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.registry import make_kernel_set
 from quantgate_kernels.types import KVLayer, dtype_name, stored_bytes
@@ -40,11 +39,18 @@ class TorchExecutor:
         self.vocab_size = model.vocab_size
         self.eos_token_ids = model.eos_token_ids
         self._decoder = decoder
-        self._max_step_tokens = config.max_step_tokens
         self._kv_dtype = kv_dtype
         self._device = decoder.weights.embedding.device
         self._cache = self._allocate(self.num_blocks)
         self._lock = threading.Lock()
+        self._teacher_forcing = TeacherForcing(
+            decoder,
+            self._allocate,
+            block_size=self.block_size,
+            num_blocks=self.num_blocks,
+            max_context_tokens=self.max_context_tokens,
+            max_step_tokens=config.max_step_tokens,
+        )
 
     @classmethod
     def load(
@@ -104,30 +110,16 @@ class TorchExecutor:
         return tokens
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
-        """float32 [len(token_ids), vocab]: teacher-forced, through the paged path, `chunk_tokens` rows at a time.
+        """See `TeacherForcing.logits`."""
+        with self._lock:
+            return self._teacher_forcing.logits(token_ids, chunk_tokens)
 
-        None takes the engine's step budget. Keys and values go to blocks of its own, so that running requests and
-        their blocks are not touched. Raises ConfigurationError where the tokens are none, or more than a request may
-        have, or need more blocks than the engine's pool holds.
-        """
-        blocks = -(-len(token_ids) // self.block_size)
-        if not 0 < len(token_ids) <= self.max_context_tokens or blocks > self.num_blocks:
-            raise ConfigurationError(
-                f"logits() got {len(token_ids)} tokens; expected 1 to {self.max_context_tokens} tokens that fit in "
-                f"{self.num_blocks} blocks of {self.block_size}."
-            )
-        chunk = chunk_tokens or self._max_step_tokens
-        table = tuple(range(blocks))
-        # An ordinary tensor: those that are made in inference mode refuse in-place changes outside it.
-        output = torch.empty(len(token_ids), self._decoder.config.vocab_size, device=self._device)
-        with self._lock, torch.inference_mode():
-            cache = self._allocate(blocks)
-            for start in range(0, len(token_ids), chunk):
-                part = tuple(token_ids[start : start + chunk])
-                sequence = ScheduledSequence("logits", part, start, table, sample=False, params=SamplingParams())
-                hidden, _ = self._forward((sequence,), cache)
-                output[start : start + len(part)] = self._decoder.logits(hidden)
-        return output
+    def continuation_logits(
+        self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
+    ) -> list[Tensor]:
+        """See `TeacherForcing.continuation_logits`."""
+        with self._lock:
+            return self._teacher_forcing.continuation_logits(prompt_ids, continuations, chunk_tokens)
 
     def _forward(
         self, sequences: tuple[ScheduledSequence, ...], cache: tuple[KVLayer, ...]

@@ -117,10 +117,13 @@ class Decoder:
             branch = kernels.linear(gated, layer.down.weight, layer.down.bias)
         return residual if branch is None else residual + branch
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """[R, hidden] -> float32 [R, vocab]. Callers pass the rows that they need, not all rows of a step."""
+    def logits(self, hidden: Tensor, *, exact: bool = False) -> Tensor:
+        """[R, hidden] -> float32 [R, vocab]. Callers pass the rows that they need, not all rows of a step.
+
+        exact: every logit in float32, as probabilities need it; else the likeliest at least, as choosing a token does.
+        """
         normalised, _ = self._kernels.rms_norm(hidden, self.weights.final_norm, self.config.rms_norm_eps)
-        return self._kernels.head(normalised, self.weights.head)
+        return self._kernels.head(normalised, self.weights.head, exact=exact)
 
     def _add_and_norm(self, residual: Tensor, branch: Tensor | None, weight: Tensor) -> tuple[Tensor, Tensor]:
         if branch is None:

@@ -12,6 +12,7 @@ from quantgate.bench.measure import decode_tok_s, prefill_tok_s
 from quantgate.environment import capture_environment
 from quantgate.progress import ProgressReporter
 from quantgate_engine import LLM, EngineConfig
+from quantgate_engine.executor.compute_thread import on_compute_thread
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.config import DecoderConfig, read_decoder_config
 from quantgate_kernels.roofline import DeviceLimits, decode_bound_tok_s, measure_device_limits, prefill_bound_tok_s
@@ -48,7 +49,7 @@ class BenchSettings:
 def bench_arms(settings: BenchSettings, progress: ProgressReporter) -> dict[str, Any]:
     """Loads every arm, then measures each figure on all arms before the next figure. Returns the JSON document."""
     arms = _load(settings, progress)
-    limits = measure_device_limits()
+    limits = on_compute_thread(measure_device_limits)
     results: dict[str, dict[str, Any]] = {scheme: _described(llm) for scheme, llm in arms.items()}
     figures = len(settings.prompt_lengths) + len(settings.batch_sizes)
     with progress.phase("measure", figures * len(arms)) as advance:

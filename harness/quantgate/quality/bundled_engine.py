@@ -21,8 +21,10 @@ class BundledEngineModel:
         tokenizer: Tokenizer = self._llm.tokenizer
         return tokenizer
 
-    def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> torch.Tensor:
-        return self._llm.logits(list(token_ids), chunk_tokens=chunk_tokens)
+    def continuation_logits(
+        self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
+    ) -> list[torch.Tensor]:
+        return self._llm.continuation_logits(prompt_ids, continuations, chunk_tokens)
 
     def generate(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[list[int]]:
         outputs = self._llm.generate([list(prompt) for prompt in prompts], SamplingParams(max_tokens=max_tokens))

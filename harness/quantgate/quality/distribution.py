@@ -113,8 +113,8 @@ def distribution_rows(
 
 
 def _answer_logits(model: QualityModel, sequence: AnswerSequence) -> torch.Tensor:
-    # The copy lets go of the prompt's rows, which a view would keep alive.
-    return model.logits(sequence.forced_ids)[len(sequence.prompt_ids) - 1 :].clone()
+    [logits] = model.continuation_logits(sequence.prompt_ids, [sequence.output_ids])
+    return logits
 
 
 def _rows(arm_id: str, sequence: AnswerSequence, compared: PositionComparison) -> Iterator[QualityRow]:

@@ -28,7 +28,7 @@ def evaluate(
     *,
     sequences: Sequence[AnswerSequence] = (),
     tasks: Sequence[Task] = (),
-    batch_items: int = 8,
+    batch_items: int = 16,
     on_progress: Callable[[QualityProgress], None] | None = None,
 ) -> Iterator[list[QualityRow]]:
     """Yield the rows of one sequence, or of a few items, for all arms at a time.

@@ -31,23 +31,21 @@ class TwinResult:
         return self.gold_margin > 0.0
 
 
-def mean_logprob(model: QualityModel, prompt_ids: Sequence[int], continuation_ids: Sequence[int]) -> float:
+def rank_options(
+    model: QualityModel, prompt_ids: Sequence[int], gold_ids: Sequence[int], distractor_ids: Sequence[Sequence[int]]
+) -> TwinResult:
+    """Score the gold continuation and its distractors after one prompt."""
+    options = [gold_ids, *distractor_ids]
+    logits = model.continuation_logits(prompt_ids, options)
+    gold, *distractors = (mean_logprob(rows, option) for rows, option in zip(logits, options, strict=True))
+    return TwinResult(gold_logprob=gold, distractor_logprobs=tuple(distractors))
+
+
+def mean_logprob(logits: torch.Tensor, continuation_ids: Sequence[int]) -> float:
     """Mean log-probability per token of a continuation, in nats: (1/n) sum of log p(c_i | prompt, c_<i).
 
     Divided by the number of tokens as `acc_norm` of lm-evaluation-harness divides by bytes: without it the shortest
     option would win.
     """
-    forced = [*prompt_ids, *continuation_ids[:-1]]
-    answer = model.logits(forced)[len(prompt_ids) - 1 :].double()
     chosen = torch.tensor(list(continuation_ids)).unsqueeze(-1)
-    return float(torch.log_softmax(answer, dim=-1).gather(-1, chosen).mean())
-
-
-def rank_options(
-    model: QualityModel, prompt_ids: Sequence[int], gold_ids: Sequence[int], distractor_ids: Sequence[Sequence[int]]
-) -> TwinResult:
-    """Score the gold continuation and its distractors after one prompt; one forward pass per option."""
-    return TwinResult(
-        gold_logprob=mean_logprob(model, prompt_ids, gold_ids),
-        distractor_logprobs=tuple(mean_logprob(model, prompt_ids, option) for option in distractor_ids),
-    )
+    return float(torch.log_softmax(logits.double(), dim=-1).gather(-1, chosen).mean())

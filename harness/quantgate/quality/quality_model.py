@@ -26,10 +26,13 @@ class QualityModel(Protocol):
     @property
     def tokenizer(self) -> Tokenizer: ...
 
-    def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> torch.Tensor:
-        """Teacher-forced logits, float32 [len(token_ids), vocabulary]; row i predicts token i + 1.
+    def continuation_logits(
+        self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
+    ) -> list[torch.Tensor]:
+        """Teacher-forced logits of continuations of one prompt, float32 [len(continuation), vocabulary] each.
 
-        `chunk_tokens` is the prefill chunk (None: the arm's own choice).
+        Row i is the arm's view of continuation[i]. `chunk_tokens` is the prompt's prefill chunk (None: the arm's own
+        choice).
         """
         ...
 

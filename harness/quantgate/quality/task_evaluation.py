@@ -27,8 +27,7 @@ class EncodedItem:
     @property
     def tokens(self) -> int:
         """Tokens that one arm computes for this item at most; the unit of progress."""
-        options = [self.gold_ids, *self.distractor_ids]
-        twin = sum(len(self.twin_prompt_ids) + len(option) for option in options)
+        twin = len(self.twin_prompt_ids) + sum(len(option) for option in (self.gold_ids, *self.distractor_ids))
         return twin + len(self.prompt_ids) + self.task.max_tokens
 
 

@@ -16,6 +16,7 @@ from quantgate.quality.rows import QualityRow
 from quantgate.quality.task_item import Task
 from quantgate.run.arms import LoadedArms
 from quantgate.workload.plan import ReplayPlan
+from quantgate_engine.executor.compute_thread import each_on_compute_thread
 
 
 def quality_rows(
@@ -29,7 +30,10 @@ def quality_rows(
     """Batches of rows, each whole for all arms; `requests` is the replay's request table."""
     answers = answer_sequences(plan, requests, arms.baseline_id)
     chosen = config.distribution.choose(answers, plan.seed) if config.distribution else []
-    return evaluate(_models(arms), arms.baseline_id, sequences=chosen, tasks=tasks, on_progress=on_progress)
+    # The comparison of logits is torch arithmetic too; beside the engines it would slow all of them down.
+    return each_on_compute_thread(
+        evaluate(_models(arms), arms.baseline_id, sequences=chosen, tasks=tasks, on_progress=on_progress)
+    )
 
 
 def answer_sequences(plan: ReplayPlan, requests: pa.Table, baseline_id: str) -> list[AnswerSequence]:

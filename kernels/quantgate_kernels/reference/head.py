@@ -19,12 +19,12 @@ CANDIDATES = 32
 VOCABULARY_SLICE = 4096
 
 
-def head_logits(x: Tensor, head: DenseWeight, paths: dict[str, str]) -> Tensor:
-    """x [R, hidden] -> float32 [R, vocab]."""
+def head_logits(x: Tensor, head: DenseWeight, paths: dict[str, str], *, exact: bool) -> Tensor:
+    """x [R, hidden] -> float32 [R, vocab]; `exact` asks for float32 products however few the rows."""
     if head.weight.dtype == torch.float32:
         paths["head"] = "torch.linear"
         return F.linear(x.float(), head.weight)
-    if x.shape[0] > FEW_ROWS or x.dtype != head.weight.dtype:
+    if exact or x.shape[0] > FEW_ROWS or x.dtype != head.weight.dtype:
         paths["head"] = "float32 product in slices"
         return _sliced_product(x.float(), head.weight)
     paths[f"head.rows<={FEW_ROWS}"] = f"16-bit product, best {CANDIDATES} in float32"

@@ -64,8 +64,8 @@ class ReferenceKernels:
         product = multiply(x, weight, self.paths)
         return product if bias is None else product + bias
 
-    def head(self, x: Tensor, weight: DenseWeight) -> Tensor:
-        return head_logits(x, weight, self.paths)
+    def head(self, x: Tensor, weight: DenseWeight, *, exact: bool = False) -> Tensor:
+        return head_logits(x, weight, self.paths, exact=exact)
 
     def _plan(self, batch: AttentionBatch, dtype: torch.dtype) -> AttentionPlan:
         """All layers of a step pass the same batch object; only the first of them plans."""

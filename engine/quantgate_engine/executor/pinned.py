@@ -1,0 +1,42 @@
+"""An executor whose work runs on the compute thread, whoever calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from quantgate_engine.executor.base import SampledToken, ScheduledSequence
+from quantgate_engine.executor.compute_thread import on_compute_thread
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from quantgate_engine.executor.torch_executor import TorchExecutor
+    from quantgate_engine.model_info import ModelInfo
+
+
+class PinnedExecutor:
+    """Implements `Executor` by a torch executor on the compute thread."""
+
+    def __init__(self, executor: TorchExecutor) -> None:
+        self._executor = executor
+        self.num_blocks = executor.num_blocks
+        self.block_size = executor.block_size
+        self.max_context_tokens = executor.max_context_tokens
+        self.vocab_size = executor.vocab_size
+        self.eos_token_ids = executor.eos_token_ids
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._executor.info
+
+    def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]:
+        return on_compute_thread(lambda: self._executor.execute(sequences))
+
+    def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
+        return on_compute_thread(lambda: self._executor.logits(token_ids, chunk_tokens))
+
+    def continuation_logits(
+        self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
+    ) -> list[Tensor]:
+        return on_compute_thread(lambda: self._executor.continuation_logits(prompt_ids, continuations, chunk_tokens))

@@ -1,0 +1,128 @@
+"""Logits of given tokens through the paged path, on blocks of their own: no running request is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.executor.base import ScheduledSequence
+from quantgate_engine.executor.batch_input import build_batch
+from quantgate_engine.model.decoder import Decoder
+from quantgate_engine.sampling_params import SamplingParams
+from quantgate_kernels.types import KVLayer
+
+
+class TeacherForcing:
+    """One decoder's view of given tokens. Not thread-safe: the executor that owns it serialises the calls.
+
+    allocate: makes a cache of so many blocks. Raises ConfigurationError where tokens are none, or more than a request
+    may have, or need more blocks than the engine's pool holds.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        allocate: Callable[[int], tuple[KVLayer, ...]],
+        *,
+        block_size: int,
+        num_blocks: int,
+        max_context_tokens: int,
+        max_step_tokens: int,
+    ) -> None:
+        self._decoder = decoder
+        self._allocate = allocate
+        self._block_size = block_size
+        self._num_blocks = num_blocks
+        self._max_context_tokens = max_context_tokens
+        self._max_step_tokens = max_step_tokens
+        self._device = decoder.weights.embedding.device
+
+    def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
+        """float32 [len(token_ids), vocab]; row i is the view of token i + 1. `chunk_tokens` rows at a time."""
+        table = tuple(range(self._blocks_for(len(token_ids))))
+        # An ordinary tensor: those that are made in inference mode refuse in-place changes outside it.
+        output = torch.empty(len(token_ids), self._decoder.config.vocab_size, device=self._device)
+        with torch.inference_mode():
+            cache = self._allocate(len(table))
+            for start, hidden in self._prefill(token_ids, table, cache, chunk_tokens):
+                output[start : start + hidden.shape[0]] = self._decoder.logits(hidden, exact=True)
+        return output
+
+    def continuation_logits(
+        self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
+    ) -> list[Tensor]:
+        """float32 [len(continuation), vocab] for each; row i is the view of continuation[i] after all before it.
+
+        The prompt is computed once. Continuations share its full blocks, and each has a copy of the last, partly
+        filled one; they are computed side by side in one step.
+        """
+        if not all(continuations):
+            raise ConfigurationError("continuation_logits() got an empty continuation; expected at least one token.")
+        size, prompt = self._block_size, tuple(range(self._blocks_for(len(prompt_ids))))
+        shared = len(prompt_ids) // size
+        tables, next_block = [], len(prompt)
+        for continuation in continuations:
+            own = self._blocks_for(len(prompt_ids) + len(continuation)) - shared
+            tables.append((*prompt[:shared], *range(next_block, next_block + own)))
+            next_block += own
+        with torch.inference_mode():
+            cache = self._allocate(next_block)
+            hidden = torch.cat([part for _, part in self._prefill(prompt_ids, prompt, cache, chunk_tokens)])
+            if len(prompt_ids) % size:
+                _copy_block(cache, prompt[shared], [table[shared] for table in tables])
+            longer = [
+                _sequence(tuple(continuation[:-1]), len(prompt_ids), table)
+                for continuation, table in zip(continuations, tables, strict=True)
+                if len(continuation) > 1
+            ]
+            rows = [hidden[-1:], *([self._forward(longer, cache)] if longer else [])]
+            logits = self._decoder.logits(torch.cat(rows), exact=True)
+        return _split(logits, [len(continuation) for continuation in continuations])
+
+    def _prefill(
+        self, token_ids: Sequence[int], table: tuple[int, ...], cache: tuple[KVLayer, ...], chunk_tokens: int | None
+    ) -> list[tuple[int, Tensor]]:
+        chunk = chunk_tokens or self._max_step_tokens
+        return [
+            (start, self._forward([_sequence(tuple(token_ids[start : start + chunk]), start, table)], cache))
+            for start in range(0, len(token_ids), chunk)
+        ]
+
+    def _forward(self, sequences: list[ScheduledSequence], cache: tuple[KVLayer, ...]) -> Tensor:
+        token_ids, batch = build_batch(tuple(sequences), self._block_size, self._device)
+        return self._decoder.hidden_states(token_ids, cache, batch)
+
+    def _blocks_for(self, tokens: int) -> int:
+        blocks = -(-tokens // self._block_size)
+        if not 0 < tokens <= self._max_context_tokens or blocks > self._num_blocks:
+            raise ConfigurationError(
+                f"logits() got {tokens} tokens; expected 1 to {self._max_context_tokens} tokens that fit in "
+                f"{self._num_blocks} blocks of {self._block_size}."
+            )
+        return blocks
+
+
+def _sequence(token_ids: tuple[int, ...], start: int, table: tuple[int, ...]) -> ScheduledSequence:
+    return ScheduledSequence("teacher-forcing", token_ids, start, table, sample=False, params=SamplingParams())
+
+
+def _copy_block(cache: tuple[KVLayer, ...], source: int, targets: list[int]) -> None:
+    for layer in cache:
+        for tensor in (layer.keys, layer.values):
+            tensor[targets] = tensor[source].clone()
+
+
+def _split(logits: Tensor, lengths: list[int]) -> list[Tensor]:
+    """Row 0 is the prompt's last, which every continuation starts from; the others follow one after the other."""
+    first, start, parts = logits[:1], 1, []
+    for length in lengths:
+        # Ordinary tensors of their own, so that no caller keeps the others' rows alive or meets inference mode.
+        part = torch.empty(length, logits.shape[1], device=logits.device)
+        part[:1] = first
+        part[1:] = logits[start : start + length - 1]
+        start += length - 1
+        parts.append(part)
+    return parts
