@@ -23,7 +23,8 @@ RULE = "rules:\n- {metric: ttft_ms, statistic: p95, margin: 10%}\n"
 def test_ready_policies_load_and_are_named_after_their_file(path: Path) -> None:
     policy = load_policy(path)
     assert policy.name == path.stem
-    assert policy.aa.required
+    # The self-check's candidate is the baseline once more, so that a third run of it would add nothing.
+    assert policy.aa.required == (name != "self-check")
 
 
 def test_all_ready_policies_are_there() -> None:
