@@ -24,7 +24,7 @@ def test_ready_policies_load_and_are_named_after_their_file(path: Path) -> None:
     policy = load_policy(path)
     assert policy.name == path.stem
     # The self-check's candidate is the baseline once more, so that a third run of it would add nothing.
-    assert policy.aa.required == (name != "self-check")
+    assert policy.aa.required == (path.stem != "self-check")
 
 
 def test_all_ready_policies_are_there() -> None:
