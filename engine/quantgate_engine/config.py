@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from quantgate_engine.errors import ConfigurationError
+from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class EngineConfig:
     max_context_tokens: longest prompt plus output; None takes the model's limit.
     threads: compute threads; None leaves the library's default.
     max_overtakes: later requests that may be admitted before a waiting one that does not fit; then all wait for it.
+    kernel_set: `auto` takes the fastest that runs here; `reference` and `cpu` ask for one.
     """
 
     max_active_requests: int = 16
@@ -27,6 +30,7 @@ class EngineConfig:
     max_context_tokens: int | None = None
     threads: int | None = None
     max_overtakes: int = 32
+    kernel_set: KernelSetName = AUTO
 
     def __post_init__(self) -> None:
         for field in ("max_active_requests", "max_step_tokens", "block_size", "max_overtakes"):
@@ -36,6 +40,10 @@ class EngineConfig:
             value = getattr(self, field)
             if value is not None and value < 1:
                 raise ConfigurationError(f"EngineConfig.{field} is {value}; expected at least 1, or None.")
+        if self.kernel_set not in get_args(KernelSetName):
+            raise ConfigurationError(
+                f"EngineConfig.kernel_set is {self.kernel_set!r}; expected one of {', '.join(get_args(KernelSetName))}."
+            )
         if self.max_step_tokens < self.max_active_requests:
             raise ConfigurationError(
                 f"EngineConfig.max_step_tokens is {self.max_step_tokens}, below max_active_requests "

@@ -12,6 +12,7 @@ from quantgate.quality.config import QualityConfig
 from quantgate.validation import load_yaml_model
 from quantgate.workload.transforms import WorkloadTransform
 from quantgate_engine import EngineConfig
+from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
 
 SUITE_SCHEMA: Literal["quantgate.suite/1"] = "quantgate.suite/1"
 AA_SUFFIX = "-aa"
@@ -43,6 +44,7 @@ class EngineSettings(_Strict):
     num_kv_blocks: int | None = Field(None, ge=1)
     max_context_tokens: int | None = Field(None, ge=1)
     threads: int | None = Field(None, ge=1)
+    kernel_set: KernelSetName = AUTO
 
     def to_engine_config(self) -> EngineConfig:
         return EngineConfig(**self.model_dump())

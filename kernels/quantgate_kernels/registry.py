@@ -1,17 +1,49 @@
-"""Which kernel sets there are. A set is made per executor, because it records the paths that it took."""
+"""Which kernel sets there are, and which a device gets. A set is made per executor: it records the paths it took."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from functools import cache
 
+from quantgate_kernels.cpu.kernels import CpuKernels
 from quantgate_kernels.kernel_set import KernelSet
+from quantgate_kernels.kernel_set_names import AUTO
 from quantgate_kernels.reference.kernels import ReferenceKernels
+from quantgate_kernels.unavailable import KernelSetUnavailableError
 
-KERNEL_SETS: dict[str, Callable[[], KernelSet]] = {ReferenceKernels.name: ReferenceKernels}
+KERNEL_SETS: dict[str, Callable[[], KernelSet]] = {ReferenceKernels.name: ReferenceKernels, CpuKernels.name: CpuKernels}
+
+FASTER_SETS: dict[str, tuple[str, ...]] = {"cpu": (CpuKernels.name,)}
+"""By type of device, the sets to try before `reference`, which runs everywhere."""
 
 
-def make_kernel_set(name: str = ReferenceKernels.name) -> KernelSet:
-    """Raises KeyError, with the known names, for an unknown one."""
+def make_kernel_set(name: str = AUTO, device: str = "cpu") -> KernelSet:
+    """The set of that name; `auto` takes the fastest that runs on this type of device.
+
+    Raises KeyError, with the known names, for an unknown one, and KernelSetUnavailableError where a set that was asked
+    for by name cannot run here.
+    """
+    if name == AUTO:
+        name = _fastest(device)
     if name not in KERNEL_SETS:
-        raise KeyError(f"unknown kernel set {name!r}; known: {', '.join(sorted(KERNEL_SETS))}")
+        raise KeyError(f"unknown kernel set {name!r}; known: {AUTO}, {', '.join(sorted(KERNEL_SETS))}")
+    if name != ReferenceKernels.name and name not in FASTER_SETS.get(device, ()):
+        raise KernelSetUnavailableError(f"it does not run on the device {device}; choose {AUTO}")
     return KERNEL_SETS[name]()
+
+
+@cache
+def _fastest(device: str) -> str:
+    """Decided once per process, so that all arms get the same set and a failure is told once."""
+    for name in FASTER_SETS.get(device, ()):
+        try:
+            KERNEL_SETS[name]()
+        except KernelSetUnavailableError as unavailable:
+            logging.getLogger(__name__).warning(
+                "The `%s` kernels are not used: %s. The slower `%s` kernels run instead.",
+                name, unavailable, ReferenceKernels.name,
+            )  # fmt: skip
+        else:
+            return name
+    return ReferenceKernels.name

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.kernel_sets import NAMED_SETS, runnable
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from quantgate_engine.config import EngineConfig
@@ -32,9 +33,10 @@ def folder() -> ModelFolder:
     return resolve_model("smollm2-135m-instruct")
 
 
-@pytest.fixture(scope="module")
-def executor(folder: ModelFolder) -> TorchExecutor:
-    return TorchExecutor.load(folder, "fp32", EngineConfig(max_active_requests=3))
+@pytest.fixture(scope="module", params=NAMED_SETS)
+def executor(request: pytest.FixtureRequest, folder: ModelFolder) -> TorchExecutor:
+    config = EngineConfig(max_active_requests=3, kernel_set=runnable(request.param))
+    return TorchExecutor.load(folder, "fp32", config)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from quantgate_engine.quant.precision import Precision, fastest_16_bit_precision
 from quantgate_engine.quant.schemes import SCHEMES, find_scheme
 from quantgate_kernels.int4_packing import unpack_groups
 from quantgate_kernels.reference.linear import dequantize
+from quantgate_kernels.registry import make_kernel_set
 from quantgate_kernels.types import Int4GroupWeight, Int8ChannelWeight
 
 FLOAT32 = Precision(torch.float32, torch.float32)
@@ -130,7 +131,7 @@ def test_info_tells_what_is_really_stored(tmp_path: Path) -> None:
     for info in loaded.values():
         assert (info.head_dtype == "float32") == (info.scheme == "fp32")
         assert info.kv_dtype == info.compute_dtype
-        assert (info.name, info.kernel_set) == ("tiny-llama", "reference")
+        assert (info.name, info.kernel_set) == ("tiny-llama", make_kernel_set().name)
 
 
 def test_more_bits_come_closer_to_the_model(tmp_path: Path) -> None:

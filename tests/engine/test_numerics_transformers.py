@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.kernel_sets import NAMED_SETS, runnable
 from tests.engine.tiny_model import save_tiny_model
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from quantgate_engine.config import EngineConfig
 from quantgate_engine.executor.base import ScheduledSequence
 from quantgate_engine.executor.torch_executor import TorchExecutor
 from quantgate_engine.sampling_params import SamplingParams
+from quantgate_kernels.kernel_set_names import KernelSetName
 
 GREEDY = SamplingParams(logprobs=5)
 FAMILIES: dict[str, dict[str, Any]] = {
@@ -44,9 +46,12 @@ def largest_difference(left: Tensor, right: Tensor) -> float:
 
 @pytest.mark.parametrize("chunk_tokens", [None, 7, 1], ids=["whole", "chunks of 7", "token by token"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_logits_equal_transformers(family: str, chunk_tokens: int | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kernel_set", NAMED_SETS)
+def test_logits_equal_transformers(
+    kernel_set: KernelSetName, family: str, chunk_tokens: int | None, tmp_path: Path
+) -> None:
     folder, model = save_tiny_model(tmp_path, **FAMILIES[family])
-    executor = TorchExecutor.load(folder, "fp32", EngineConfig())
+    executor = TorchExecutor.load(folder, "fp32", EngineConfig(kernel_set=runnable(kernel_set)))
     tokens = random_tokens(70)
     expected = expected_logits(model, tokens)
     assert expected.std() > 0.5  # a flat distribution would make the comparison easy
@@ -79,10 +84,13 @@ def decode_greedily(executor: TorchExecutor, prompts: list[list[int]], steps: in
 
 
 @pytest.mark.parametrize("family", ["group 2", "group 3", "qwen3"])
-def test_ragged_batches_decode_what_transformers_decodes(family: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kernel_set", NAMED_SETS)
+def test_ragged_batches_decode_what_transformers_decodes(
+    kernel_set: KernelSetName, family: str, tmp_path: Path
+) -> None:
     """Prompts of 3 to 60 tokens, chunked prefill beside decodes, then 32 decode steps: tokens and log-probabilities."""
     folder, model = save_tiny_model(tmp_path, **FAMILIES[family])
-    executor = TorchExecutor.load(folder, "fp32", EngineConfig(num_kv_blocks=40))
+    executor = TorchExecutor.load(folder, "fp32", EngineConfig(num_kv_blocks=40, kernel_set=runnable(kernel_set)))
     prompts = [random_tokens(count, seed=count) for count in (3, 17, 60, 33)]
     together = decode_greedily(executor, prompts, steps=32, chunk=5)
     for prompt, drawn in zip(prompts, together, strict=True):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from quantgate_kernels.reference.kernels import ReferenceKernels
+from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.types import AttentionBatch, KVLayer
 
 BLOCK_SIZE = 4
@@ -93,29 +93,29 @@ def random_inputs(case: Case, heads: int, kv_heads: int) -> tuple[Tensor, list[T
 
 @pytest.mark.parametrize(("heads", "kv_heads"), [(4, 4), (6, 2), (4, 1)], ids=["group 1", "group 3", "group 4"])
 @pytest.mark.parametrize("name", CASES)
-def test_equals_plain_attention(name: str, heads: int, kv_heads: int) -> None:
+def test_equals_plain_attention(name: str, heads: int, kv_heads: int, kernels: KernelSet) -> None:
     case = CASES[name]
     q, keys, values = random_inputs(case, heads, kv_heads)
     cache, batch = paged_step(case, keys, values, list(range(40)), fill=0.0, kv_heads=kv_heads)
-    attended = ReferenceKernels().attention(q, cache, batch, scale=0.3)
+    attended = kernels.attention(q, cache, batch, scale=0.3)
     expected = plain_attention(case, q, keys, values, scale=0.3)
     torch.testing.assert_close(attended.double(), expected, atol=2e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_which_blocks_hold_a_sequence_changes_no_bit(name: str) -> None:
+def test_which_blocks_hold_a_sequence_changes_no_bit(name: str, kernels: KernelSet) -> None:
     case = CASES[name]
     q, keys, values = random_inputs(case, heads=6, kv_heads=2)
     shuffled = random.Random(7).sample(range(40), 40)
     in_order = paged_step(case, keys, values, list(range(40)), fill=0.0, kv_heads=2)
     out_of_order = paged_step(case, keys, values, shuffled, fill=0.0, kv_heads=2)
-    expected = ReferenceKernels().attention(q, *in_order, scale=0.3)
-    assert torch.equal(ReferenceKernels().attention(q, *out_of_order, scale=0.3), expected)
+    expected = kernels.attention(q, *in_order, scale=0.3)
+    assert torch.equal(kernels.attention(q, *out_of_order, scale=0.3), expected)
 
 
 @pytest.mark.parametrize("garbage", [float("nan"), float("inf"), 1e30])
 @pytest.mark.parametrize("name", CASES)
-def test_garbage_in_free_slots_changes_no_bit(name: str, garbage: float) -> None:
+def test_garbage_in_free_slots_changes_no_bit(name: str, garbage: float, kernels: KernelSet) -> None:
     """Free blocks, and the slots of a sequence's last block that it has not reached, may hold anything.
 
     Block 0, which pads the block tables, is left free here.
@@ -123,13 +123,12 @@ def test_garbage_in_free_slots_changes_no_bit(name: str, garbage: float) -> None
     case = CASES[name]
     q, keys, values = random_inputs(case, heads=6, kv_heads=2)
     order = [*range(1, 40), 0]
-    clean = ReferenceKernels().attention(q, *paged_step(case, keys, values, order, 0.0, kv_heads=2), scale=0.3)
-    dirty = ReferenceKernels().attention(q, *paged_step(case, keys, values, order, garbage, kv_heads=2), scale=0.3)
+    clean = kernels.attention(q, *paged_step(case, keys, values, order, 0.0, kv_heads=2), scale=0.3)
+    dirty = kernels.attention(q, *paged_step(case, keys, values, order, garbage, kv_heads=2), scale=0.3)
     assert torch.equal(dirty, clean)
 
 
-def test_a_second_batch_is_planned_anew() -> None:
-    kernels = ReferenceKernels()
+def test_a_second_batch_is_planned_anew(kernels: KernelSet) -> None:
     for name in ("prefill", "mixed"):
         q, keys, values = random_inputs(CASES[name], heads=4, kv_heads=2)
         cache, batch = paged_step(CASES[name], keys, values, list(range(40)), fill=0.0, kv_heads=2)

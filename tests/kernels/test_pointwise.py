@@ -5,32 +5,31 @@ from __future__ import annotations
 import pytest
 import torch
 
-from quantgate_kernels.reference.kernels import ReferenceKernels
-from quantgate_kernels.registry import KERNEL_SETS, make_kernel_set
+from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.types import KVLayer
 
 
-def test_rms_norm_by_hand() -> None:
-    normalised, total = ReferenceKernels().rms_norm(torch.tensor([[3.0, 4.0]]), torch.tensor([1.0, 2.0]), eps=0.5)
+def test_rms_norm_by_hand(kernels: KernelSet) -> None:
+    normalised, total = kernels.rms_norm(torch.tensor([[3.0, 4.0]]), torch.tensor([1.0, 2.0]), eps=0.5)
     # mean(9, 16) + 0.5 = 13
     assert normalised[0].tolist() == pytest.approx([3 / 13**0.5, 8 / 13**0.5], rel=1e-6)
     assert total.tolist() == [[3.0, 4.0]]
 
 
-def test_rms_norm_adds_the_residual_first() -> None:
+def test_rms_norm_adds_the_residual_first(kernels: KernelSet) -> None:
     x, residual, weight = torch.tensor([[1.0, 1.0]]), torch.tensor([[2.0, 3.0]]), torch.ones(2)
-    normalised, total = ReferenceKernels().rms_norm(x, weight, 0.5, residual)
+    normalised, total = kernels.rms_norm(x, weight, 0.5, residual)
     assert total.tolist() == [[3.0, 4.0]]
-    assert torch.equal(normalised, ReferenceKernels().rms_norm(total, weight, 0.5)[0])
+    assert torch.equal(normalised, kernels.rms_norm(total, weight, 0.5)[0])
 
 
-def test_rms_norm_keeps_its_mean_in_float32() -> None:
+def test_rms_norm_keeps_its_mean_in_float32(kernels: KernelSet) -> None:
     """4,096 squares of 1: summed in bfloat16 they would stop at 256."""
-    normalised, _ = ReferenceKernels().rms_norm(torch.ones(1, 4096).bfloat16(), torch.ones(4096).bfloat16(), 0.0)
+    normalised, _ = kernels.rms_norm(torch.ones(1, 4096).bfloat16(), torch.ones(4096).bfloat16(), 0.0)
     assert torch.equal(normalised, torch.ones(1, 4096).bfloat16())
 
 
-def test_rope_is_a_rotation_of_complex_numbers_and_fills_its_slots() -> None:
+def test_rope_is_a_rotation_of_complex_numbers_and_fills_its_slots(kernels: KernelSet) -> None:
     heads, kv_heads, head_dim, rows, blocks, block_size = 4, 2, 6, 3, 2, 4
     generator = torch.Generator().manual_seed(0)
     qkv = torch.randn(rows, (heads + 2 * kv_heads) * head_dim, generator=generator)
@@ -40,7 +39,7 @@ def test_rope_is_a_rotation_of_complex_numbers_and_fills_its_slots() -> None:
     shape = (blocks, block_size, kv_heads, head_dim)
     cache = KVLayer(torch.full(shape, untouched), torch.full(shape, untouched))
     slots = torch.tensor([6, 1, 3])
-    queries = ReferenceKernels().rope_and_write_kv(qkv, doubled.cos(), doubled.sin(), heads, kv_heads, cache, slots)
+    queries = kernels.rope_and_write_kv(qkv, doubled.cos(), doubled.sin(), heads, kv_heads, cache, slots)
 
     parts = qkv.view(rows, heads + 2 * kv_heads, head_dim)
     rotating = parts[:, : heads + kv_heads]
@@ -55,16 +54,6 @@ def test_rope_is_a_rotation_of_complex_numbers_and_fills_its_slots() -> None:
     assert (values[others] == untouched).all()
 
 
-def test_silu_and_mul_by_hand() -> None:
-    gated = ReferenceKernels().silu_and_mul(torch.tensor([[0.0, 2.0, 5.0, 3.0]]))
+def test_silu_and_mul_by_hand(kernels: KernelSet) -> None:
+    gated = kernels.silu_and_mul(torch.tensor([[0.0, 2.0, 5.0, 3.0]]))
     assert gated[0].tolist() == pytest.approx([0.0, 3 * 2 / (1 + 2.718281828459045**-2)], rel=1e-6)
-
-
-@pytest.mark.parametrize("name", list(KERNEL_SETS))
-def test_every_registered_set_is_made_by_its_name(name: str) -> None:
-    assert make_kernel_set(name).name == name
-
-
-def test_an_unknown_set_is_named_with_those_that_exist() -> None:
-    with pytest.raises(KeyError, match="unknown kernel set 'triton'; known: reference"):
-        make_kernel_set("triton")

@@ -16,9 +16,10 @@ import pytest
 
 from quantgate_engine.errors import ConfigurationError, ModelError, RunError
 from quantgate_engine.model import catalog, known_models
-from quantgate_engine.model.cache import appearing_whole, cache_root, locked, require_free_space
+from quantgate_engine.model.cache import appearing_whole, locked, require_free_space
 from quantgate_engine.model.catalog import cached_folder, resolve_model
 from quantgate_engine.model.hashing import combined_sha256, file_sha256
+from quantgate_kernels.cache_root import cache_root
 
 
 @pytest.fixture

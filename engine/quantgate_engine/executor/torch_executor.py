@@ -10,6 +10,7 @@ from torch import Tensor
 
 from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import SampledToken, ScheduledSequence
 from quantgate_engine.executor.batch_input import build_batch
 from quantgate_engine.executor.kv_cache import allocate_kv_cache, block_count, context_limit
@@ -25,6 +26,7 @@ from quantgate_engine.sampling.sampler import SamplingRow, sample
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.registry import make_kernel_set
 from quantgate_kernels.types import KVLayer, dtype_name, stored_bytes
+from quantgate_kernels.unavailable import KernelSetUnavailableError
 
 
 class TorchExecutor:
@@ -63,13 +65,16 @@ class TorchExecutor:
         device: str = "cpu",
         clock: Clock | None = None,
     ) -> TorchExecutor:
-        """Raises ModelError for a folder that cannot be served, ConfigurationError for an unknown or unfit scheme."""
+        """Raises ModelError for a folder that cannot be served.
+
+        Raises ConfigurationError for an unknown or unfit scheme, or a kernel set that does not run here.
+        """
         clock = clock or MonotonicClock()
         started_ns = clock.now_ns()
         if config.threads is not None:
             torch.set_num_threads(config.threads)
-        kernels = kernels or make_kernel_set()
         chosen, target = find_scheme(scheme), torch.device(device)
+        kernels = kernels or _kernel_set(config, target)
         precision = chosen.precision(target)
         model = read_decoder_config(folder.path)
         weights = WeightLoader(model, chosen, precision, kernels, target, perturbation).load(folder.path)
@@ -130,6 +135,15 @@ class TorchExecutor:
 
     def _allocate(self, blocks: int) -> tuple[KVLayer, ...]:
         return allocate_kv_cache(self._decoder.config, blocks, self.block_size, self._kv_dtype, self._device)
+
+
+def _kernel_set(config: EngineConfig, device: torch.device) -> KernelSet:
+    try:
+        return make_kernel_set(config.kernel_set, device.type)
+    except KernelSetUnavailableError as unavailable:
+        raise ConfigurationError(
+            f"EngineConfig.kernel_set asks for the `{config.kernel_set}` kernels, which cannot run here: {unavailable}."
+        ) from unavailable
 
 
 def _sampling_row(sequence: ScheduledSequence) -> SamplingRow:

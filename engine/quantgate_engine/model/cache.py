@@ -1,4 +1,4 @@
-"""The cache on disk: where it lies, and how a folder appears in it whole or not at all."""
+"""The cache on disk: how a folder appears in it whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,15 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from quantgate_engine.errors import ConfigurationError, RunError
-
-
-def cache_root() -> Path:
-    """$QUANTGATE_CACHE, else $XDG_CACHE_HOME/quantgate, else ~/.cache/quantgate; read at every call."""
-    own = os.environ.get("QUANTGATE_CACHE")
-    if own:
-        return Path(own).expanduser()
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "quantgate"
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from quantgate_engine.errors import ModelError
-from quantgate_engine.model.cache import appearing_whole, cache_root, locked
+from quantgate_engine.model.cache import appearing_whole, locked
 from quantgate_engine.model.checkpoint_check import PICKLED_SUFFIXES, pickled_weights_message
 from quantgate_engine.model.gguf_import import import_gguf
 from quantgate_engine.model.hashing import file_sha256
@@ -17,6 +17,7 @@ from quantgate_engine.model.known_models import KNOWN_MODELS, KnownModel
 from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_engine.model.model_record import has_record, read_record, write_record
 from quantgate_engine.model.user_folder import open_user_folder
+from quantgate_kernels.cache_root import cache_root
 
 __all__ = ["ModelFolder", "Progress", "cached_folder", "resolve_model"]
 

@@ -8,7 +8,7 @@ import psutil
 
 from quantgate.doctor.check import Check
 from quantgate.machine import cpu_name, instruction_sets, memory_bytes, usable_cores
-from quantgate_engine.model.cache import cache_root
+from quantgate_kernels.cache_root import cache_root
 
 QUICK_SUITE_MEMORY_BYTES = 4 * 1024**3
 FETCH_DISK_BYTES = 1_000_000_000

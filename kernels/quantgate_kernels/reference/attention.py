@@ -7,6 +7,7 @@ short context point at its first slot, so that whatever stands in free or half-f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from quantgate_kernels.types import AttentionBatch, KVLayer
+
+PATH = "torch.scaled_dot_product_attention"
 
 # A context shorter than this share of the longest in its group starts a group of its own: padding is read and masked.
 SHORTEST_SHARE_OF_A_GROUP = 0.5
@@ -55,22 +58,37 @@ def plan_attention(batch: AttentionBatch, dtype: torch.dtype) -> AttentionPlan:
     """Work out a step's gathers and masks; `dtype` is that of the queries, which additive masks must share."""
     starts, contexts = batch.query_starts_host, batch.context_lens_host
     decoding = [index for index in range(batch.num_sequences) if starts[index + 1] - starts[index] == 1]
-    prefilling = [index for index in range(batch.num_sequences) if starts[index + 1] - starts[index] > 1]
+    groups = _groups_of_like_length(decoding, contexts)
     return AttentionPlan(
-        decode=tuple(_decode_group(batch, group, dtype) for group in _groups_of_like_length(decoding, contexts)),
-        prefill=tuple(_prefill_chunk(batch, index, dtype) for index in prefilling),
+        decode=tuple(_decode_group(batch, group, dtype) for group in groups), prefill=plan_prefill(batch, dtype)
     )
 
 
-def attend(q: Tensor, cache: KVLayer, plan: AttentionPlan, scale: float) -> Tensor:
-    """q [T, heads, head_dim] -> [T, heads * head_dim]."""
+def plan_prefill(batch: AttentionBatch, dtype: torch.dtype) -> tuple[PrefillChunk, ...]:
+    """The part of the plan that concerns sequences with several new tokens."""
+    starts = batch.query_starts_host
+    chunks = [index for index in range(batch.num_sequences) if starts[index + 1] - starts[index] > 1]
+    return tuple(_prefill_chunk(batch, index, dtype) for index in chunks)
+
+
+def attend(q: Tensor, cache: KVLayer, plan: AttentionPlan, scale: float, paths: dict[str, str]) -> Tensor:
+    """q [T, heads, head_dim] -> [T, heads * head_dim]; notes in `paths` what computed it."""
     rows, heads, head_dim = q.shape
     output = torch.empty(rows, heads * head_dim, dtype=q.dtype, device=q.device)
     for group in plan.decode:
+        paths["attention.decode"] = PATH
         output.index_copy_(0, group.rows, _attend_decode(q.index_select(0, group.rows), cache, group, scale))
-    for chunk in plan.prefill:
-        output[chunk.start : chunk.stop] = _attend_prefill(q[chunk.start : chunk.stop], cache, chunk, scale)
+    attend_prefill(q, cache, plan.prefill, scale, output, paths)
     return output
+
+
+def attend_prefill(
+    q: Tensor, cache: KVLayer, chunks: Sequence[PrefillChunk], scale: float, output: Tensor, paths: dict[str, str]
+) -> None:
+    """Fills the chunks' rows of `output` [T, heads * head_dim] and leaves the others."""
+    for chunk in chunks:
+        paths["attention.prefill"] = PATH
+        output[chunk.start : chunk.stop] = _attend_prefill(q[chunk.start : chunk.stop], cache, chunk, scale)
 
 
 def _groups_of_like_length(sequences: list[int], contexts: tuple[int, ...]) -> list[list[int]]:

@@ -52,8 +52,7 @@ class ReferenceKernels:
         return rotated[:, :num_heads]
 
     def attention(self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float) -> Tensor:
-        self.paths["attention"] = "torch.scaled_dot_product_attention"
-        return attend(q, cache, self._plan(batch, q.dtype), scale)
+        return attend(q, cache, self._plan(batch, q.dtype), scale, self.paths)
 
     def silu_and_mul(self, gate_up: Tensor) -> Tensor:
         self.paths["silu_and_mul"] = "torch"

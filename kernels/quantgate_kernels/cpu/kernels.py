@@ -1,0 +1,122 @@
+"""The `cpu` kernel set: C++ for what stands between the matrix products, and torch's products as in `reference`.
+
+A decode step of a small model is hundreds of operations on a few thousand numbers each: as torch operations, they cost
+more in calls and passes over memory than all of its products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from quantgate_kernels.cpu.library import Functions, load_functions
+from quantgate_kernels.reference.attention import PrefillChunk, attend_prefill, plan_prefill
+from quantgate_kernels.reference.kernels import ReferenceKernels
+from quantgate_kernels.types import AttentionBatch, KVLayer
+
+PATH = "cpp"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a step's layers share: the chunks that torch attends, and whether anything decodes."""
+
+    batch: AttentionBatch
+    dtype: torch.dtype
+    prefill: tuple[PrefillChunk, ...]
+    decodes: bool
+
+
+class CpuKernels(ReferenceKernels):
+    """Implements `KernelSet` for tensors on the CPU. Operands that the C++ does not read take the reference's path.
+
+    Raises KernelSetUnavailableError where the C++ can neither be found in the cache nor compiled.
+    """
+
+    name = "cpu"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._functions = load_functions()
+        self._step: _Step | None = None
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        functions = self._reading(x, weight) if residual is None else self._reading(x, weight, residual)
+        if functions is None:
+            return super().rms_norm(x, weight, eps, residual)
+        self.paths["rms_norm"] = PATH
+        normalised = torch.empty_like(x)
+        rows, width = x.shape
+        total, added, summed = x, None, None
+        if residual is not None:
+            total = torch.empty_like(x)
+            added, summed = residual.data_ptr(), total.data_ptr()
+        functions.rms_norm(
+            x.data_ptr(), added, weight.data_ptr(), eps, normalised.data_ptr(), summed,
+            rows, width, torch.get_num_threads(),
+        )  # fmt: skip
+        return normalised, total
+
+    def rope_and_write_kv(
+        self, qkv: Tensor, cos: Tensor, sin: Tensor, num_heads: int, num_kv_heads: int, cache: KVLayer, slots: Tensor
+    ) -> Tensor:
+        functions = self._reading(qkv, cache.keys, cache.values)
+        if functions is None:
+            return super().rope_and_write_kv(qkv, cos, sin, num_heads, num_kv_heads, cache, slots)
+        self.paths["rope_and_write_kv"] = PATH
+        rows, head_dim = cos.shape
+        queries = torch.empty((rows, num_heads, head_dim), dtype=qkv.dtype)
+        functions.rope_and_write_kv(
+            qkv.data_ptr(), cos.data_ptr(), sin.data_ptr(), slots.data_ptr(),
+            queries.data_ptr(), cache.keys.data_ptr(), cache.values.data_ptr(),
+            rows, num_heads, num_kv_heads, head_dim, torch.get_num_threads(),
+        )  # fmt: skip
+        return queries
+
+    def attention(self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float) -> Tensor:
+        functions = self._reading(q, cache.keys, cache.values)
+        if functions is None:
+            return super().attention(q, cache, batch, scale)
+        step = self._step_of(batch, q.dtype)
+        rows, heads, head_dim = q.shape
+        output = torch.empty((rows, heads * head_dim), dtype=q.dtype)
+        if step.decodes:
+            self.paths["attention.decode"] = PATH
+            functions.decode_attention(
+                q.data_ptr(), cache.keys.data_ptr(), cache.values.data_ptr(), batch.query_starts.data_ptr(),
+                batch.context_lens.data_ptr(), batch.block_tables.data_ptr(), output.data_ptr(),
+                batch.num_sequences, heads, cache.keys.shape[2], head_dim, batch.block_size,
+                batch.block_tables.shape[1], scale, torch.get_num_threads(),
+            )  # fmt: skip
+        if step.prefill:
+            attend_prefill(q, cache, step.prefill, scale, output, self.paths)
+        return output
+
+    def silu_and_mul(self, gate_up: Tensor) -> Tensor:
+        functions = self._reading(gate_up)
+        if functions is None:
+            return super().silu_and_mul(gate_up)
+        self.paths["silu_and_mul"] = PATH
+        rows, width = gate_up.shape[0], gate_up.shape[1] // 2
+        out = torch.empty((rows, width), dtype=gate_up.dtype)
+        functions.silu_and_mul(gate_up.data_ptr(), out.data_ptr(), rows, width, torch.get_num_threads())
+        return out
+
+    def _reading(self, *operands: Tensor) -> Functions | None:
+        """The functions that read these operands: of one dtype, and dense in memory."""
+        dtype = operands[0].dtype
+        for operand in operands:
+            if operand.dtype != dtype or not operand.is_contiguous():
+                return None
+        return self._functions.get(dtype)
+
+    def _step_of(self, batch: AttentionBatch, dtype: torch.dtype) -> _Step:
+        """All layers of a step pass the same batch object; only the first of them plans."""
+        step = self._step
+        if step is None or step.batch is not batch or step.dtype != dtype:
+            prefill = plan_prefill(batch, dtype)
+            step = _Step(batch, dtype, prefill, decodes=len(prefill) < batch.num_sequences)
+            self._step = step
+        return step

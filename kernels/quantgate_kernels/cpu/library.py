@@ -1,0 +1,75 @@
+"""The compiled kernels as functions: loaded once per process, argument types prepared."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from quantgate_kernels.cpu.build import build_library
+from quantgate_kernels.types import dtype_name
+from quantgate_kernels.unavailable import KernelSetUnavailableError
+
+POINTER, COUNT, NUMBER, THREADS = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
+DTYPES = (torch.bfloat16, torch.float32)
+
+SIGNATURES: dict[str, tuple[type, ...]] = {
+    "rms_norm": (*(POINTER,) * 3, NUMBER, *(POINTER,) * 2, *(COUNT,) * 2, THREADS),
+    "rope_and_write_kv": (*(POINTER,) * 7, *(COUNT,) * 4, THREADS),
+    "decode_attention": (*(POINTER,) * 7, *(COUNT,) * 6, NUMBER, THREADS),
+    "silu_and_mul": (*(POINTER,) * 2, *(COUNT,) * 2, THREADS),
+}
+"""As declared at the end of each source file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """The kernels for one activation dtype."""
+
+    rms_norm: Callable[..., None]
+    rope_and_write_kv: Callable[..., None]
+    decode_attention: Callable[..., None]
+    silu_and_mul: Callable[..., None]
+
+
+@cache
+def load_functions() -> dict[torch.dtype, Functions]:
+    """Builds where the cache lacks them. Raises KernelSetUnavailableError where that or loading fails."""
+    return bind(build_library())
+
+
+def bind(path: Path) -> dict[torch.dtype, Functions]:
+    """The functions of a built library, for each activation dtype."""
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise KernelSetUnavailableError(f"the compiled kernels cannot be loaded ({error})") from error
+    library.quantgate_use_team.argtypes = (POINTER,)
+    library.quantgate_use_team.restype = None
+    library.quantgate_use_team(_team_of_torch())
+    return {dtype: _functions(library, dtype) for dtype in DTYPES}
+
+
+def _functions(library: ctypes.CDLL, dtype: torch.dtype) -> Functions:
+    bound = {}
+    for operation, argument_types in SIGNATURES.items():
+        function = library[f"quantgate_{operation}_{dtype_name(dtype)}"]
+        function.argtypes, function.restype = argument_types, None
+        bound[operation] = function
+    return Functions(**bound)
+
+
+def _team_of_torch() -> int | None:
+    """The address by which torch's own OpenMP runtime starts a team of threads; None where it has none.
+
+    A name that is looked up in torch's extension module is found in the libraries that it has loaded.
+    """
+    try:
+        start = ctypes.CDLL(torch._C.__file__).GOMP_parallel
+    except (AttributeError, OSError):
+        return None
+    return ctypes.cast(start, ctypes.c_void_p).value

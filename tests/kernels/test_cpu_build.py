@@ -1,0 +1,200 @@
+"""Compiling on first use: once, whole, safe beside other processes, and told in one sentence where it cannot be."""
+
+from __future__ import annotations
+
+import logging
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from quantgate_kernels import registry
+from quantgate_kernels.cpu import build
+from quantgate_kernels.cpu.compiler import find_compiler
+from quantgate_kernels.cpu.library import bind, load_functions
+from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
+from quantgate_kernels.registry import KERNEL_SETS, make_kernel_set
+from quantgate_kernels.unavailable import KernelSetUnavailableError
+
+TINY = 'extern "C" int quantgate_answer() { return 42; }\n'
+
+
+def have_compiler() -> bool:
+    try:
+        find_compiler()
+    except KernelSetUnavailableError:
+        return False
+    return True
+
+
+needs_compiler = pytest.mark.skipif(not have_compiler(), reason="no C++ compiler on this machine")
+
+
+@pytest.fixture
+def tiny_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source that compiles in no time, in place of the kernels."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "tiny.cpp").write_text(TINY)
+    monkeypatch.setattr(build, "SOURCE", folder)
+    return folder
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A process that has loaded no kernels yet, and an empty cache."""
+    monkeypatch.setenv("QUANTGATE_CACHE", str(tmp_path / "cache"))
+    load_functions.cache_clear()
+    registry._fastest.cache_clear()
+    yield
+    load_functions.cache_clear()
+    registry._fastest.cache_clear()
+
+
+def compiler_script(folder: Path, body: str) -> str:
+    script = folder / "c++"
+    script.write_text(f"#!/bin/sh\n{body}\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return str(script)
+
+
+def test_the_names_of_settings_are_those_of_the_registry() -> None:
+    assert set(KernelSetName.__args__) == {AUTO, *KERNEL_SETS}
+
+
+@needs_compiler
+def test_auto_takes_the_compiled_set_and_a_device_without_one_the_reference() -> None:
+    assert make_kernel_set().name == "cpu"
+    assert make_kernel_set(AUTO, "cuda").name == "reference"
+    with pytest.raises(KernelSetUnavailableError, match="does not run on the device cuda"):
+        make_kernel_set("cpu", "cuda")
+
+
+@pytest.mark.parametrize("name", list(KERNEL_SETS))
+def test_every_registered_set_is_made_by_its_name(name: str) -> None:
+    if name == "reference" or have_compiler():
+        assert make_kernel_set(name).name == name
+
+
+def test_an_unknown_set_is_named_with_those_that_exist() -> None:
+    with pytest.raises(KeyError, match="unknown kernel set 'triton'; known: auto, cpu, reference"):
+        make_kernel_set("triton")
+
+
+@needs_compiler
+def test_what_is_in_the_cache_is_not_compiled_again(
+    tiny_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, real = tmp_path / "log", find_compiler().command[0]
+    logging_compiler = compiler_script(tmp_path, f'echo "$@" >> {log}; exec {real} "$@"')
+    monkeypatch.setenv("CXX", logging_compiler)
+    first = build.build_library(tmp_path / "kernels")
+    assert build.build_library(tmp_path / "kernels") == first
+    compilations = [line for line in log.read_text().splitlines() if "-shared" in line]
+    assert len(compilations) == 1
+    (tiny_source / "tiny.cpp").write_text(TINY.replace("42", "43"))
+    changed = build.build_library(tmp_path / "kernels")
+    assert changed != first
+    assert sorted((tmp_path / "kernels").iterdir()) == sorted((first, changed))
+
+
+@needs_compiler
+def test_a_compiler_that_does_not_know_the_machine_compiles_for_any(
+    tiny_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = find_compiler().command[0]
+    refusal = 'case "$*" in *march=native*) echo "error: unknown machine" >&2; exit 1;; esac'
+    monkeypatch.setenv("CXX", compiler_script(tmp_path, f'{refusal}; exec {real} "$@"'))
+    assert build.build_library(tmp_path / "kernels").stat().st_size > 0
+
+
+@needs_compiler
+def test_two_processes_may_build_at_once(tiny_source: Path, tmp_path: Path) -> None:
+    program = (
+        "import ctypes, sys; from pathlib import Path; from quantgate_kernels.cpu import build;"
+        "build.SOURCE = Path(sys.argv[1]); library = build.build_library(Path(sys.argv[2]));"
+        "print(ctypes.CDLL(str(library)).quantgate_answer())"
+    )
+    command = [sys.executable, "-c", program, str(tiny_source), str(tmp_path / "kernels")]
+    builders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [builder.communicate()[0].strip() for builder in builders] == ["42"] * 4
+    assert len(list((tmp_path / "kernels").iterdir())) == 1
+
+
+FAILURES = {
+    "no compiler": ("/nowhere/c++", r"no C\+\+ compiler was found \(tried CXX=/nowhere/c\+\+\); install"),
+    "a compiler that fails": ("SCRIPT", "could not compile them .error: the disk is tired"),
+    "a compiler that writes rubbish": ("RUBBISH", "the compiled kernels cannot be loaded"),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_without_compiled_kernels_the_reference_runs_and_one_sentence_says_why(
+    failure: str, fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    program, message = FAILURES[failure]
+    if program == "SCRIPT":
+        body = '[ "$1" = --version ] && exec echo 1.0; echo "error: the disk is tired" >&2; exit 1'
+        program = compiler_script(tmp_path, body)
+    elif program == "RUBBISH":
+        body = '[ "$1" = --version ] && exec echo 1.0; for last; do true; done; echo rubbish > "$last"'
+        program = compiler_script(tmp_path, body)
+    monkeypatch.setenv("CXX", program)
+    with caplog.at_level(logging.WARNING):
+        assert [make_kernel_set().name for _ in range(3)] == ["reference"] * 3
+    [record] = caplog.records
+    assert record.getMessage().startswith("The `cpu` kernels are not used: ")
+    with pytest.raises(KernelSetUnavailableError, match=message):
+        make_kernel_set("cpu")
+
+
+def test_a_cache_that_cannot_be_written_is_no_failure(
+    fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    if not have_compiler():
+        pytest.skip("no C++ compiler on this machine")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("QUANTGATE_CACHE", str(tmp_path / "file"))
+    with caplog.at_level(logging.WARNING):
+        assert make_kernel_set().name == "reference"
+    assert "set QUANTGATE_CACHE to a folder that can" in caplog.records[0].getMessage()
+
+
+@needs_compiler
+def test_the_kernels_compile_without_warnings_and_run_on_torchs_own_threads(tmp_path: Path) -> None:
+    units = [str(source) for source in build.sources() if source.suffix == ".cpp"]
+    command = [*find_compiler().command, *build.COMMON_FLAGS, "-Wall", "-Wextra", "-Werror", *units]
+    library = tmp_path / "strict.so"
+    subprocess.run([*command, "-o", str(library)], check=True)
+    before = open_mp_runtimes()
+    gate_up, out = torch.ones(64, 2048), torch.zeros(64, 1024)
+    bind(library)[torch.float32].silu_and_mul(gate_up.data_ptr(), out.data_ptr(), 64, 1024, 2)
+    torch.testing.assert_close(out, torch.full((64, 1024), 0.7310586))
+    assert open_mp_runtimes() == before
+
+
+def open_mp_runtimes() -> set[str]:
+    mapped = [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
+    return {name for name in mapped if "omp" in Path(name).name and ".so" in name}
+
+
+@needs_compiler
+def test_sanitizers_find_nothing(tmp_path: Path) -> None:
+    """A program of its own, with guarded buffers of odd sizes, under the address and undefined behaviour sanitizers."""
+    program = tmp_path / "sanitized"
+    units = [str(source) for source in build.sources() if source.suffix == ".cpp"]
+    driver = Path(__file__).parent / "sanitized_kernels.cpp"
+    flags = ["-std=c++17", "-O1", "-g", "-fopenmp-simd", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    built = subprocess.run(
+        [*find_compiler().command, *flags, str(driver), *units, "-o", str(program)], capture_output=True, text=True
+    )
+    if built.returncode != 0 and "cannot find" in built.stderr:
+        pytest.skip("this compiler has no sanitizer runtime")
+    assert built.returncode == 0, built.stderr
+    ran = subprocess.run([str(program)], capture_output=True, text=True, env={"ASAN_OPTIONS": "detect_leaks=0"})
+    assert ran.returncode == 0, ran.stderr
+    assert "finished" in ran.stdout
