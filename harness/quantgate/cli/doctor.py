@@ -55,7 +55,7 @@ def _checks_table(checks: list[Check]) -> Table:
 
 
 def _kernels_table(diagnosis: Diagnosis) -> Table:
-    table = Table("kernels", "scheme", "arithmetic", "linear layers", box=None, pad_edge=False)
+    table = Table("kernels", "scheme", "arithmetic", "paths", box=None, pad_edge=False)
     for entry in diagnosis.kernels:
         paths = "\n".join(f"{operation}: {path}" for operation, path in sorted(entry.paths.items()))
         table.add_row(entry.kernel_set, entry.scheme, entry.compute_dtype, _plain(paths))

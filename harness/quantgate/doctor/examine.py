@@ -39,5 +39,5 @@ def examine() -> Diagnosis:
     if any(check.blocks for check in libraries):
         # Without its libraries neither a model nor a kernel can be looked at; the advice above comes first.
         return Diagnosis(checks, [])
-    checks += [hardware.thread_check(), hardware.gpu_check(), *model_checks()]
+    checks += [software.compiled_kernels_check(), hardware.thread_check(), hardware.gpu_check(), *model_checks()]
     return Diagnosis(checks, probe_kernel_paths())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import platform
 import shutil
 import sys
@@ -14,8 +13,9 @@ from packaging.requirements import Requirement
 
 from quantgate.doctor.check import Check
 from quantgate.environment import package_versions
+from quantgate_kernels.cpu.compiler import find_compiler
+from quantgate_kernels.unavailable import KernelSetUnavailableError
 
-COMPILERS = ("c++", "g++", "clang++")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_DRIVERS = ("chromedriver", "chromium.chromedriver")
 
@@ -39,16 +39,26 @@ def pip_check() -> Check:
 
 
 def compiler_check() -> Check:
-    wanted = os.environ.get("CXX")
-    found = _first_program([wanted] if wanted else COMPILERS)
-    if found is None:
-        return Check(
-            "C++ compiler",
-            "missing",
-            f"none of {', '.join([wanted] if wanted else COMPILERS)}",
-            advice="install g++ or clang++; without it the kernels of torch are used",
-        )
-    return Check("C++ compiler", "ok", found)
+    try:
+        compiler = find_compiler()
+    except KernelSetUnavailableError as unavailable:
+        advice = "without one the arms run on the slower kernels of torch"
+        return Check("C++ compiler", "missing", str(unavailable), advice=advice)
+    return Check("C++ compiler", "ok", f"{' '.join(compiler.command)}, {compiler.version.splitlines()[0]}")
+
+
+def compiled_kernels_check() -> Check:
+    """Builds the kernels where the cache lacks them, as the first run would."""
+    from quantgate_kernels.cpu.build import build_library
+    from quantgate_kernels.cpu.library import bind
+
+    try:
+        library = build_library()
+        bind(library)
+    except KernelSetUnavailableError as unavailable:
+        advice = "the arms run on the slower kernels of torch"
+        return Check("compiled kernels", "missing", str(unavailable), advice=advice)
+    return Check("compiled kernels", "ok", str(library))
 
 
 def browser_check() -> Check:

@@ -58,6 +58,17 @@ void load_tile(const Number* cache, const int64_t* slots, int64_t tokens, int64_
     }
 }
 
+// Asks for rows that are read a tile later: between two steps the weights have swept the caches, and the processor does
+// not foresee where the next block stands.
+template <class Number>
+void prefetch_tile(const Number* cache, const int64_t* slots, int64_t tokens, int64_t kv_head, const Shape& shape) {
+    constexpr int64_t line = 64 / sizeof(Number);
+    for (int64_t t = 0; t < tokens; ++t) {
+        const Number* row = cache + (slots[t] * shape.kv_heads + kv_head) * shape.head_dim;
+        for (int64_t d = 0; d < shape.head_dim; d += line) __builtin_prefetch(row + d);
+    }
+}
+
 // Scores of one query head with the tile's keys.
 template <int64_t WIDTH>
 void score(const float* query, const float* tile, int64_t tokens, int64_t width, float* scores) {
@@ -120,15 +131,21 @@ void attend(const Number* q, const Number* keys, const Number* values, const int
     std::fill(scratch.totals.begin(), scratch.totals.end(), 0.0f);
     std::fill(scratch.maxima.begin(), scratch.maxima.end(), -std::numeric_limits<float>::infinity());
     const float* tile = scratch.tile.data();
-    int64_t slots[TILE];
-    for (int64_t first = 0; first < context; first += TILE) {
-        const int64_t tokens = std::min(TILE, context - first);
-        find_slots(table, first, tokens, shape.block_size, slots);
-        load_tile(keys, slots, tokens, kv_head, shape, scratch);
+    int64_t slots[2][TILE];
+    int64_t *present = slots[0], *next = slots[1];
+    int64_t tokens = std::min(TILE, context);
+    find_slots(table, 0, tokens, shape.block_size, present);
+    prefetch_tile(keys, present, tokens, kv_head, shape);
+    for (int64_t first = 0, following; first < context; first += TILE, tokens = following, std::swap(present, next)) {
+        prefetch_tile(values, present, tokens, kv_head, shape);
+        load_tile(keys, present, tokens, kv_head, shape, scratch);
         for (int64_t g = 0; g < group; ++g) {
             score<WIDTH>(&scratch.queries[g * row], tile, tokens, width, &scratch.scores[g * TILE]);
         }
-        load_tile(values, slots, tokens, kv_head, shape, scratch);
+        following = std::min(TILE, context - first - tokens);
+        find_slots(table, first + TILE, following, shape.block_size, next);
+        prefetch_tile(keys, next, following, kv_head, shape);
+        load_tile(values, present, tokens, kv_head, shape, scratch);
         for (int64_t g = 0; g < group; ++g) {
             float* weights = &scratch.scores[g * TILE];
             const float factor = weigh(weights, tokens, scratch.maxima[g], scratch.totals[g]);
