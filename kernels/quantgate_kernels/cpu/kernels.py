@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from quantgate_kernels.cpu.library import Functions, load_functions
 from quantgate_kernels.reference.attention import PrefillChunk, attend_prefill, plan_prefill
+from quantgate_kernels.reference.head import CANDIDATES, FEW_ROWS
 from quantgate_kernels.reference.kernels import ReferenceKernels
-from quantgate_kernels.types import AttentionBatch, KVLayer
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer
 
 PATH = "cpp"
 
@@ -103,6 +105,20 @@ class CpuKernels(ReferenceKernels):
         out = torch.empty((rows, width), dtype=gate_up.dtype)
         functions.silu_and_mul(gate_up.data_ptr(), out.data_ptr(), rows, width, torch.get_num_threads())
         return out
+
+    def head(self, x: Tensor, weight: DenseWeight, *, exact: bool = False) -> Tensor:
+        functions = self._reading(x, weight.weight)
+        rescore = functions.head_rescore if functions is not None else None
+        if exact or rescore is None or x.shape[0] > FEW_ROWS:
+            return super().head(x, weight, exact=exact)
+        self.paths[f"head.rows<={FEW_ROWS}"] = f"16-bit product by torch, best {CANDIDATES} in float32 by {PATH}"
+        rounded = F.linear(x, weight.weight)
+        logits = torch.empty(rounded.shape, dtype=torch.float32)
+        rescore(
+            x.data_ptr(), weight.weight.data_ptr(), rounded.data_ptr(), logits.data_ptr(),
+            *x.shape, weight.shape[0], CANDIDATES, torch.get_num_threads(),
+        )  # fmt: skip
+        return logits
 
     def _reading(self, *operands: Tensor) -> Functions | None:
         """The functions that read these operands: of one dtype, and dense in memory."""

@@ -15,7 +15,6 @@ from quantgate_kernels.types import dtype_name
 from quantgate_kernels.unavailable import KernelSetUnavailableError
 
 POINTER, COUNT, NUMBER, THREADS = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
-DTYPES = (torch.bfloat16, torch.float32)
 
 SIGNATURES: dict[str, tuple[type, ...]] = {
     "rms_norm": (*(POINTER,) * 3, NUMBER, *(POINTER,) * 2, *(COUNT,) * 2, THREADS),
@@ -25,15 +24,18 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
 }
 """As declared at the end of each source file."""
 
+HEAD_RESCORE = (*(POINTER,) * 4, *(COUNT,) * 4, THREADS)
+
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """The kernels for one activation dtype."""
+    """The kernels for one activation dtype; 16-bit logits alone need to be scored again."""
 
     rms_norm: Callable[..., None]
     rope_and_write_kv: Callable[..., None]
     decode_attention: Callable[..., None]
     silu_and_mul: Callable[..., None]
+    head_rescore: Callable[..., None] | None
 
 
 @cache
@@ -51,16 +53,25 @@ def bind(path: Path) -> dict[torch.dtype, Functions]:
     library.quantgate_use_team.argtypes = (POINTER,)
     library.quantgate_use_team.restype = None
     library.quantgate_use_team(_team_of_torch())
-    return {dtype: _functions(library, dtype) for dtype in DTYPES}
+    rescore = _function(library, "quantgate_head_rescore_bfloat16", HEAD_RESCORE)
+    return {
+        torch.bfloat16: _functions(library, torch.bfloat16, head_rescore=rescore),
+        torch.float32: _functions(library, torch.float32, head_rescore=None),
+    }
 
 
-def _functions(library: ctypes.CDLL, dtype: torch.dtype) -> Functions:
-    bound = {}
-    for operation, argument_types in SIGNATURES.items():
-        function = library[f"quantgate_{operation}_{dtype_name(dtype)}"]
-        function.argtypes, function.restype = argument_types, None
-        bound[operation] = function
-    return Functions(**bound)
+def _functions(library: ctypes.CDLL, dtype: torch.dtype, head_rescore: Callable[..., None] | None) -> Functions:
+    bound = {
+        operation: _function(library, f"quantgate_{operation}_{dtype_name(dtype)}", argument_types)
+        for operation, argument_types in SIGNATURES.items()
+    }
+    return Functions(**bound, head_rescore=head_rescore)
+
+
+def _function(library: ctypes.CDLL, name: str, argument_types: tuple[type, ...]) -> Callable[..., None]:
+    function = library[name]
+    function.argtypes, function.restype = argument_types, None
+    return function
 
 
 def _team_of_torch() -> int | None:
