@@ -39,13 +39,13 @@ void run(Number one, Norm norm, Silu silu, Rope rope, Attention attention) {
             std::vector<float> table(rows * head_dim, 0.5f);
             std::vector<int64_t> slots;
             for (int64_t row = 0; row < rows; ++row) slots.push_back(blocks * block_size - 1 - row);
-            rope(qkv.data(), table.data(), table.data(), slots.data(), q.data(), keys.data(), values.data(), rows, heads,
-                 kv_heads, head_dim, 1);
+            rope(qkv.data(), table.data(), table.data(), slots.data(), q.data(), keys.data(), values.data(), rows,
+                 heads, kv_heads, head_dim, 1);
             std::vector<int32_t> starts, contexts, tables;
             for (int64_t row = 0; row < rows; ++row) {
                 starts.push_back(static_cast<int32_t>(row));
                 contexts.push_back(static_cast<int32_t>(row == 0 ? blocks * block_size : row));
-                for (int64_t block = 0; block < blocks; ++block) tables.push_back(static_cast<int32_t>(blocks - 1 - block));
+                for (int32_t block = blocks - 1; block >= 0; --block) tables.push_back(block);
             }
             starts.push_back(static_cast<int32_t>(rows));
             attention(q.data(), keys.data(), values.data(), starts.data(), contexts.data(), tables.data(), out.data(),
@@ -60,7 +60,8 @@ void run_head() {
         std::vector<uint16_t> x(rows * hidden, 0x3f80), weight(vocabulary * hidden, 0x3f80), logits(rows * vocabulary);
         for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<uint16_t>(0x3f80 + i * 7 % 100);
         std::vector<float> wide(logits.size());
-        quantgate_head_rescore_bfloat16(x.data(), weight.data(), logits.data(), wide.data(), rows, hidden, vocabulary, 32, 1);
+        quantgate_head_rescore_bfloat16(x.data(), weight.data(), logits.data(), wide.data(), rows, hidden, vocabulary,
+                                        32, 1);
     }
 }
 

@@ -1,8 +1,8 @@
 // One new token per sequence against its paged keys and values, read in place: softmax(q . K * scale) V with an online
 // softmax in float32 (Milakov, Gimelshein 2018, arXiv:1805.02867).
-// A task is one sequence and one key head with all query heads that share it, so that each key and value is read once.
-// A task depends on its own sequence alone: batch mates, threads and the choice of blocks change no bit.
-// Bound: context * 2 * head_dim numbers read, 4 * head_dim operations per query head and context token.
+// All query heads that share a key head are computed together, so that each key and value is read once. A sequence's
+// result depends on that sequence alone: batch mates, threads and the choice of blocks change no bit.
+// Bound: per key head, context * 2 * head_dim numbers read, and per query head 4 * context * head_dim operations.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -28,14 +28,19 @@ struct Shape {
 // The width of a head in lanes, where it is known when compiling: sums then stay in registers. 0 takes the shape's.
 constexpr int64_t ANY_WIDTH = 0;
 
+// The key heads that one task takes.
+struct HeadRange {
+    int64_t begin, end;
+};
+
 // Rows of queries, sums and tile are padded with zeros to whole lanes.
 struct Scratch {
     int64_t row;
     std::vector<float> queries, sums, tile, scores, maxima, totals;
 
     explicit Scratch(const Shape& shape)
-        : row(padded_to_lanes(shape.head_dim)), queries(shape.group() * row), sums(queries.size()), tile(TILE * row),
-          scores(shape.group() * TILE), maxima(shape.group()), totals(shape.group()) {}
+        : row(padded_to_lanes(shape.head_dim)), queries(shape.heads * row), sums(queries.size()), tile(TILE * row),
+          scores(shape.group() * TILE), maxima(shape.heads), totals(shape.heads) {}
 };
 
 // The cache slots of `tokens` positions from `first` on.
@@ -61,11 +66,12 @@ void load_tile(const Number* cache, const int64_t* slots, int64_t tokens, int64_
 // Asks for rows that are read a tile later: between two steps the weights have swept the caches, and the processor does
 // not foresee where the next block stands.
 template <class Number>
-void prefetch_tile(const Number* cache, const int64_t* slots, int64_t tokens, int64_t kv_head, const Shape& shape) {
+void prefetch_tile(const Number* cache, const int64_t* slots, int64_t tokens, HeadRange kv_heads, const Shape& shape) {
     constexpr int64_t line = 64 / sizeof(Number);
+    const int64_t numbers = (kv_heads.end - kv_heads.begin) * shape.head_dim;
     for (int64_t t = 0; t < tokens; ++t) {
-        const Number* row = cache + (slots[t] * shape.kv_heads + kv_head) * shape.head_dim;
-        for (int64_t d = 0; d < shape.head_dim; d += line) __builtin_prefetch(row + d);
+        const Number* row = cache + (slots[t] * shape.kv_heads + kv_heads.begin) * shape.head_dim;
+        for (int64_t d = 0; d < numbers; d += line) __builtin_prefetch(row + d);
     }
 }
 
@@ -117,45 +123,53 @@ void add_weighted(const float* weights, const float* tile, int64_t tokens, int64
     }
 }
 
+// One tile of one key head: scores, weights, and the weighted values added to the sums of its query heads.
+template <class Number, int64_t WIDTH>
+void attend_tile(const Number* keys, const Number* values, const int64_t* slots, int64_t tokens, int64_t kv_head,
+                 const Shape& shape, Scratch& scratch) {
+    const int64_t row = scratch.row, width = row / LANES, group = shape.group(), first_head = kv_head * group;
+    const float* tile = scratch.tile.data();
+    load_tile(keys, slots, tokens, kv_head, shape, scratch);
+    for (int64_t g = 0; g < group; ++g) {
+        score<WIDTH>(&scratch.queries[(first_head + g) * row], tile, tokens, width, &scratch.scores[g * TILE]);
+    }
+    load_tile(values, slots, tokens, kv_head, shape, scratch);
+    for (int64_t g = 0; g < group; ++g) {
+        const int64_t head = first_head + g;
+        float* weights = &scratch.scores[g * TILE];
+        const float factor = weigh(weights, tokens, scratch.maxima[head], scratch.totals[head]);
+        add_weighted<WIDTH>(weights, tile, tokens, width, factor, &scratch.sums[head * row]);
+    }
+}
+
 template <class Number, int64_t WIDTH>
 void attend(const Number* q, const Number* keys, const Number* values, const int32_t* table, int64_t context,
-            int64_t kv_head, const Shape& shape, Scratch& scratch, Number* out) {
-    const int64_t group = shape.group(), size = shape.head_dim, row = scratch.row, width = row / LANES;
-    const int64_t first_query = kv_head * group * size;
-    for (int64_t g = 0; g < group; ++g) {
-        for (int64_t d = 0; d < size; ++d) {
-            scratch.queries[g * row + d] = to_float(q[first_query + g * size + d]) * shape.scale;
-        }
+            HeadRange kv_heads, const Shape& shape, Scratch& scratch, Number* out) {
+    const int64_t size = shape.head_dim, row = scratch.row;
+    const int64_t first_head = kv_heads.begin * shape.group(), last_head = kv_heads.end * shape.group();
+    for (int64_t head = first_head; head < last_head; ++head) {
+        for (int64_t d = 0; d < size; ++d) scratch.queries[head * row + d] = to_float(q[head * size + d]) * shape.scale;
     }
     std::fill(scratch.sums.begin(), scratch.sums.end(), 0.0f);
     std::fill(scratch.totals.begin(), scratch.totals.end(), 0.0f);
     std::fill(scratch.maxima.begin(), scratch.maxima.end(), -std::numeric_limits<float>::infinity());
-    const float* tile = scratch.tile.data();
     int64_t slots[2][TILE];
     int64_t *present = slots[0], *next = slots[1];
     int64_t tokens = std::min(TILE, context);
     find_slots(table, 0, tokens, shape.block_size, present);
-    prefetch_tile(keys, present, tokens, kv_head, shape);
     for (int64_t first = 0, following; first < context; first += TILE, tokens = following, std::swap(present, next)) {
-        prefetch_tile(values, present, tokens, kv_head, shape);
-        load_tile(keys, present, tokens, kv_head, shape, scratch);
-        for (int64_t g = 0; g < group; ++g) {
-            score<WIDTH>(&scratch.queries[g * row], tile, tokens, width, &scratch.scores[g * TILE]);
-        }
         following = std::min(TILE, context - first - tokens);
         find_slots(table, first + TILE, following, shape.block_size, next);
-        prefetch_tile(keys, next, following, kv_head, shape);
-        load_tile(values, present, tokens, kv_head, shape, scratch);
-        for (int64_t g = 0; g < group; ++g) {
-            float* weights = &scratch.scores[g * TILE];
-            const float factor = weigh(weights, tokens, scratch.maxima[g], scratch.totals[g]);
-            add_weighted<WIDTH>(weights, tile, tokens, width, factor, &scratch.sums[g * row]);
+        prefetch_tile(keys, next, following, kv_heads, shape);
+        prefetch_tile(values, next, following, kv_heads, shape);
+        for (int64_t kv_head = kv_heads.begin; kv_head < kv_heads.end; ++kv_head) {
+            attend_tile<Number, WIDTH>(keys, values, present, tokens, kv_head, shape, scratch);
         }
     }
-    for (int64_t g = 0; g < group; ++g) {
-        const float inverse = 1.0f / scratch.totals[g];
+    for (int64_t head = first_head; head < last_head; ++head) {
+        const float inverse = 1.0f / scratch.totals[head];
         for (int64_t d = 0; d < size; ++d) {
-            out[first_query + g * size + d] = rounded<Number>(scratch.sums[g * row + d] * inverse);
+            out[head * size + d] = rounded<Number>(scratch.sums[head * row + d] * inverse);
         }
     }
 }
@@ -164,14 +178,19 @@ template <class Number, int64_t WIDTH>
 void attend_sequences(const Number* q, const Number* keys, const Number* values, const int32_t* query_starts,
                       const int32_t* context_lens, const int32_t* block_tables, Number* out, int64_t sequences,
                       const Shape& shape, int threads) {
-    const int64_t row_size = shape.heads * shape.head_dim;
-    parallel_for(sequences * shape.kv_heads, 1, threads, [&](int64_t begin, int64_t end) {
+    // The heads of a token lie side by side: whole sequences read memory in longer stretches, where they are enough to
+    // keep the threads busy.
+    const int64_t heads_per_task = sequences >= 2 * threads ? shape.kv_heads : 1;
+    const int64_t tasks_per_sequence = shape.kv_heads / heads_per_task, row_size = shape.heads * shape.head_dim;
+    parallel_for(sequences * tasks_per_sequence, 1, threads, [&](int64_t begin, int64_t end) {
         Scratch scratch(shape);
         for (int64_t task = begin; task < end; ++task) {
-            const int64_t sequence = task / shape.kv_heads, row = query_starts[sequence];
+            const int64_t sequence = task / tasks_per_sequence, row = query_starts[sequence];
             if (query_starts[sequence + 1] - row != 1) continue;
+            const int64_t kv_head = task % tasks_per_sequence * heads_per_task;
             attend<Number, WIDTH>(q + row * row_size, keys, values, block_tables + sequence * shape.max_blocks,
-                                  context_lens[sequence], task % shape.kv_heads, shape, scratch, out + row * row_size);
+                                  context_lens[sequence], {kv_head, kv_head + heads_per_task}, shape, scratch,
+                                  out + row * row_size);
         }
     });
 }

@@ -1,5 +1,5 @@
-// Logits in float32 from a head product that was rounded to 16 bits: all are widened, and each row's best candidates are
-// multiplied again in float32, so that rounding makes no tie among them and decides no token.
+// Logits in float32 from a head product that was rounded to 16 bits: all are widened, and each row's best candidates
+// are multiplied again in float32, so that rounding makes no tie among them and decides no token.
 // Bound: reads the rounded logits twice and writes the wide ones once; reads `candidates` rows of the head per row.
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,5 @@
-// The two activation types and their way to float32 and back: all arithmetic is in float32, each result is rounded once.
+// The two activation types and their way to float32 and back: all arithmetic is in float32, and each result is rounded
+// once.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ inline float rounded<float>(float value) {
     return value;
 }
 
-// To the nearest, ties to even. A NaN keeps its upper bits and is made quiet, because rounding could carry it to infinity.
+// To the nearest, ties to even. A NaN keeps its upper bits and is made quiet, because rounding could carry it to
+// infinity.
 template <>
 inline BFloat16 rounded<BFloat16>(float value) {
     uint32_t wide;
