@@ -12,11 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from quantgate_kernels.cpu.expanded_products import ExpandedProducts
 from quantgate_kernels.cpu.library import Functions, load_functions
 from quantgate_kernels.reference.attention import PrefillChunk, attend_prefill, plan_prefill
 from quantgate_kernels.reference.head import CANDIDATES, FEW_ROWS
 from quantgate_kernels.reference.kernels import ReferenceKernels
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
 
 PATH = "cpp"
 
@@ -42,6 +43,7 @@ class CpuKernels(ReferenceKernels):
     def __init__(self) -> None:
         super().__init__()
         self._functions = load_functions()
+        self._expanded = ExpandedProducts(self._functions[torch.bfloat16])
         self._step: _Step | None = None
 
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -105,6 +107,12 @@ class CpuKernels(ReferenceKernels):
         out = torch.empty((rows, width), dtype=gate_up.dtype)
         functions.silu_and_mul(gate_up.data_ptr(), out.data_ptr(), rows, width, torch.get_num_threads())
         return out
+
+    def linear(self, x: Tensor, weight: LinearWeight, bias: Tensor | None = None) -> Tensor:
+        product = self._expanded.multiply(x, weight, self.paths)
+        if product is None:
+            return super().linear(x, weight, bias)
+        return product if bias is None else product + bias
 
     def head(self, x: Tensor, weight: DenseWeight, *, exact: bool = False) -> Tensor:
         functions = self._reading(x, weight.weight)

@@ -25,17 +25,19 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
 """As declared at the end of each source file."""
 
 HEAD_RESCORE = (*(POINTER,) * 4, *(COUNT,) * 4, THREADS)
+EXPAND_INT4 = (*(POINTER,) * 3, *(COUNT,) * 3, THREADS)
 
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """The kernels for one activation dtype; 16-bit logits alone need to be scored again."""
+    """The kernels for one activation dtype; only 16-bit logits are scored again, and INT4 expands to 16 bits alone."""
 
     rms_norm: Callable[..., None]
     rope_and_write_kv: Callable[..., None]
     decode_attention: Callable[..., None]
     silu_and_mul: Callable[..., None]
-    head_rescore: Callable[..., None] | None
+    head_rescore: Callable[..., None] | None = None
+    expand_int4: Callable[..., None] | None = None
 
 
 @cache
@@ -53,19 +55,21 @@ def bind(path: Path) -> dict[torch.dtype, Functions]:
     library.quantgate_use_team.argtypes = (POINTER,)
     library.quantgate_use_team.restype = None
     library.quantgate_use_team(_team_of_torch())
-    rescore = _function(library, "quantgate_head_rescore_bfloat16", HEAD_RESCORE)
+    sixteen_bit = {
+        "head_rescore": _function(library, "quantgate_head_rescore_bfloat16", HEAD_RESCORE),
+        "expand_int4": _function(library, "quantgate_expand_int4_bfloat16", EXPAND_INT4),
+    }
     return {
-        torch.bfloat16: _functions(library, torch.bfloat16, head_rescore=rescore),
-        torch.float32: _functions(library, torch.float32, head_rescore=None),
+        torch.bfloat16: Functions(**_of_both_dtypes(library, torch.bfloat16), **sixteen_bit),
+        torch.float32: Functions(**_of_both_dtypes(library, torch.float32)),
     }
 
 
-def _functions(library: ctypes.CDLL, dtype: torch.dtype, head_rescore: Callable[..., None] | None) -> Functions:
-    bound = {
+def _of_both_dtypes(library: ctypes.CDLL, dtype: torch.dtype) -> dict[str, Callable[..., None]]:
+    return {
         operation: _function(library, f"quantgate_{operation}_{dtype_name(dtype)}", argument_types)
         for operation, argument_types in SIGNATURES.items()
     }
-    return Functions(**bound, head_rescore=head_rescore)
 
 
 def _function(library: ctypes.CDLL, name: str, argument_types: tuple[type, ...]) -> Callable[..., None]:
