@@ -43,7 +43,7 @@ def decode_tok_s(llm: LLM, batch: int, context_tokens: int, repeats: int, seed: 
 
 
 def _prompt(llm: LLM, tokens: int, seed: int) -> list[int]:
-    """Seeded token ids, special tokens (the first few hundred ids hold them) left out."""
-    generator = random.Random(seed)
-    vocabulary = len(llm.tokenizer)
-    return [generator.randrange(1000, vocabulary) for _ in range(tokens)]
+    """Seeded token ids, the tokenizer's special tokens left out."""
+    special = set(llm.tokenizer.all_special_ids)
+    plain = [token_id for token_id in range(len(llm.tokenizer)) if token_id not in special]
+    return random.Random(seed).choices(plain, k=tokens)

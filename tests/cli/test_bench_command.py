@@ -1,0 +1,61 @@
+"""`quantgate bench`: the keys that other programs rely on, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.tiny_suite import write_tiny_suite
+
+from quantgate.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_suite(tmp_path_factory.mktemp("bench")).parent / "model"
+
+
+def bench(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
+    monkeypatch.setattr(sys, "argv", ["quantgate", "bench", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def test_json_holds_every_figure_of_every_arm_with_its_bound(model, monkeypatch, capsys):
+    options = ("--prompt-lengths", "8,24", "--batch-sizes", "1,3", "--context", "16", "--repeats", "1")
+    code = bench(monkeypatch, "--model", str(model), "--schemes", "fp32,int8-w8a16", *options, "--json")
+    assert code in (0, None)
+    document = json.loads(capsys.readouterr().out)
+    assert set(document["arms"]) == {"fp32", "int8-w8a16"}
+    for arm in document["arms"].values():
+        assert set(arm["prefill_tok_s"]) == set(arm["bounds"]["prefill_tok_s"]) == {"8", "24"}
+        assert set(arm["decode_tok_s"]) == set(arm["bounds"]["decode_tok_s"]) == {"1", "3"}
+        assert min(*arm["prefill_tok_s"].values(), *arm["decode_tok_s"].values()) > 0
+    assert document["arms"]["int8-w8a16"]["weight_bytes"] < document["arms"]["fp32"]["weight_bytes"]
+
+
+def test_the_table_shows_every_arm(model, monkeypatch, capsys):
+    options = ("--prompt-lengths", "8", "--batch-sizes", "2", "--context", "16", "--repeats", "1")
+    bench(monkeypatch, "--model", str(model), "--schemes", "fp32", *options)
+    printed = capsys.readouterr().out
+    assert "prefill, 8 prompt tokens" in printed
+    assert "decode, 2 requests" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--prompt-lengths", "8,x"), "--prompt-lengths is '8,x'; expected positive integers"),
+        (("--batch-sizes", "0"), "--batch-sizes is '0'; expected positive integers"),
+        (("--schemes", ","), "--schemes names no scheme"),
+        (("--schemes", "int5"), "int5"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(arguments, sentence, model, monkeypatch, capsys):
+    assert bench(monkeypatch, "--model", str(model), *arguments) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert sentence in error
+    assert "Traceback" not in error
