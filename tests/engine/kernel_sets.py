@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import get_args
 
-import pytest
+from tests.kernel_sets import kernel_set_or_skip
 
 from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
-from quantgate_kernels.registry import make_kernel_set
-from quantgate_kernels.unavailable import KernelSetUnavailableError
 
 NAMED_SETS: tuple[KernelSetName, ...] = tuple(name for name in get_args(KernelSetName) if name != AUTO)
 
 
 def runnable(kernel_set: KernelSetName) -> KernelSetName:
     """Skips the test where the machine cannot run the set."""
-    try:
-        make_kernel_set(kernel_set)
-    except KernelSetUnavailableError as unavailable:
-        pytest.skip(str(unavailable))
+    kernel_set_or_skip(kernel_set)
     return kernel_set

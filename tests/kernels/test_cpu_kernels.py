@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.kernel_sets import kernel_set_or_skip
 from torch import Tensor
 
 from quantgate_kernels.cpu.kernels import CpuKernels
 from quantgate_kernels.types import AttentionBatch, KVLayer
-from quantgate_kernels.unavailable import KernelSetUnavailableError
 
 # Half a unit in the last place of the result, and for float32 what its sums may lose.
 RELATIVE_ERROR = {torch.bfloat16: 2.0**-8, torch.float32: 4e-6}
@@ -21,10 +21,9 @@ ROWS = (1, 3, 300)
 
 @pytest.fixture
 def cpu() -> CpuKernels:
-    try:
-        return CpuKernels()
-    except KernelSetUnavailableError as unavailable:
-        pytest.skip(str(unavailable))
+    kernels = kernel_set_or_skip("cpu")
+    assert isinstance(kernels, CpuKernels)
+    return kernels
 
 
 @pytest.fixture(params=[1, 2])

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.kernel_sets import kernel_set_or_skip
 
 from quantgate_kernels.cpu.expanded_products import FUSED_ROWS
 from quantgate_kernels.cpu.kernels import CpuKernels
 from quantgate_kernels.int4_packing import pack_groups
 from quantgate_kernels.reference.linear import dequantize, stored_form
 from quantgate_kernels.types import Int4TiledWeight
-from quantgate_kernels.unavailable import KernelSetUnavailableError
 
 
 @pytest.fixture(scope="module")
 def cpu() -> CpuKernels:
-    try:
-        return CpuKernels()
-    except KernelSetUnavailableError as reason:
-        pytest.skip(f"no compiled kernels here: {reason}")
+    kernels = kernel_set_or_skip("cpu")
+    assert isinstance(kernels, CpuKernels)
+    return kernels
 
 
 def tiled(outputs: int, inputs: int, group_size: int) -> Int4TiledWeight:
