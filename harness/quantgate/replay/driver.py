@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import aclosing
 
 from quantgate.replay.observation import RequestObservation
-from quantgate.targets.base import RequestEnd, Target
+from quantgate.targets.base import RequestEnd, Target, TargetGoneError
 from quantgate.workload.plan import PlannedRequest
 from quantgate_engine.clock import Clock
 
@@ -33,11 +33,16 @@ class Driver:
     async def replay(self, requests: Iterable[PlannedRequest], anchor_ns: int) -> None:
         """Sends every request at `anchor_ns` + its schedule and returns when all have ended.
 
-        Cancelling it closes the open requests; those that had ended were handed over before.
+        Cancelling it closes the open requests; those that had ended were handed over before. Raises TargetGoneError
+        (after closing the open requests) where the target itself is gone.
         """
-        async with asyncio.TaskGroup() as tasks:
-            for turns in sessions(requests):
-                tasks.create_task(self._replay_session(turns, anchor_ns))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for turns in sessions(requests):
+                    tasks.create_task(self._replay_session(turns, anchor_ns))
+        except* TargetGoneError as gone:
+            # Every open request may tell the same death; one is enough.
+            raise gone.exceptions[0] from None
 
     async def _replay_session(self, turns: list[PlannedRequest], anchor_ns: int) -> None:
         scheduled_ns = anchor_ns + turns[0].scheduled_ns
@@ -53,6 +58,8 @@ class Driver:
         try:
             async with asyncio.timeout(timeout_seconds) as patience:
                 observation.end = await self._read_answer(observation)
+        except TargetGoneError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever breaks one request is its result and stops no other
             observation.end = (
                 RequestEnd("aborted", abort_cause="timeout")
@@ -60,6 +67,7 @@ class Driver:
                 else RequestEnd("failed", abort_cause="error", error=f"{type(error).__name__}: {error}")
             )
         observation.ended_ns = self._clock.now_ns()
+        observation.settle()
         return observation
 
     async def _read_answer(self, observation: RequestObservation) -> RequestEnd:
@@ -67,10 +75,10 @@ class Driver:
         patience_tokens = request.disconnect_after_tokens or request.output_tokens
         async with aclosing(self._target.submit(request)) as events:
             async for event in events:
-                observation.add_tokens(event.token_ids, self._clock.now_ns())
+                observation.take(event, self._clock.now_ns())
                 if event.end is not None:
                     return event.end
-                if len(observation.token_ids) >= patience_tokens < request.output_tokens:
+                if observation.tokens_so_far >= patience_tokens < request.output_tokens:
                     return RequestEnd("aborted", abort_cause="disconnect")
         return observation.end
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from quantgate.replay.interleave import Cell
 from quantgate.replay.observation import RequestObservation
 from quantgate.store.schemas import REQUESTS, STEPS
+from quantgate.workload.plan import PlannedRequest
 from quantgate_engine.step_record import StepRecord
 
 DecodeText = Callable[[list[int]], str]
@@ -26,7 +27,7 @@ def request_table(
 
 
 def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_text: DecodeText) -> dict[str, Any]:
-    request, end, engine = seen.request, seen.end, seen.end.engine
+    request, end, engine, transfer = seen.request, seen.end, seen.end.engine, seen.transfer
     token_times_ns = [time_ns - origin_ns for time_ns in seen.token_times_ns]
 
     def from_origin(time_ns: int | None) -> int | None:
@@ -39,9 +40,9 @@ def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_te
         "session_id": request.session_id,
         "turn": request.turn,
         "tags": list(request.tags),
-        "prompt_tokens": len(request.prompt_token_ids),
+        "prompt_tokens": request.prompt_tokens or (transfer and transfer.prompt_tokens) or 0,
         "requested_output_tokens": request.output_tokens,
-        "output_tokens": len(seen.token_ids),
+        "output_tokens": len(seen.token_times_ns),
         "status": end.status,
         "finish_reason": end.finish_reason,
         "abort_cause": end.abort_cause,
@@ -52,6 +53,13 @@ def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_te
         "last_token_ns": token_times_ns[-1] if token_times_ns else None,
         "ended_ns": seen.ended_ns - origin_ns,
         "token_times_ns": token_times_ns,
+        "counted_by": seen.counted_by,
+        "chunks": len(seen.pieces) or len(set(token_times_ns)),
+        "first_answer_ns": from_origin(seen.first_answer_ns),
+        "attempts": transfer.attempts if transfer else 1,
+        "http_status": transfer.http_status if transfer else None,
+        "error_kind": transfer.error_kind if transfer else None,
+        "client_overhead_ns": transfer.overhead_ns if transfer else None,
         "arrived_ns": from_origin(engine.arrived_ns) if engine else None,
         "admitted_ns": from_origin(engine.admitted_ns) if engine else None,
         "engine_first_token_ns": from_origin(engine.first_token_ns) if engine else None,
@@ -62,9 +70,18 @@ def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_te
         "kv_peak_blocks": end.kv_peak_blocks,
         "kv_block_seconds": end.kv_block_seconds,
         "output_token_ids": seen.token_ids,
-        "prompt_text": decode_text(list(request.prompt_token_ids)),
-        "output_text": decode_text(seen.token_ids),
+        "prompt_text": _prompt_text(request, decode_text),
+        "output_text": seen.text(reasoning=False) if seen.pieces else decode_text(seen.token_ids),
+        "reasoning_text": seen.text(reasoning=True) or None,
     }
+
+
+def _prompt_text(request: PlannedRequest, decode_text: DecodeText) -> str:
+    if request.prompt_token_ids:
+        return decode_text(list(request.prompt_token_ids))
+    if request.messages is not None:
+        return "\n".join(f"{message.role}: {message.content}" for message in request.messages)
+    return request.prompt_text or ""
 
 
 def step_table(cell: Cell, steps: Iterable[StepRecord], origin_ns: int) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from quantgate.progress import Advance
 from quantgate.replay.arms import ReplayArm, with_aa_arm
@@ -80,20 +80,4 @@ def load_arms(
 
 
 def _manifest(arm: ReplayArm) -> ArmManifest:
-    description = arm.description
-    return ArmManifest(
-        arm_id=description.arm_id,
-        role=description.role,
-        target=description.target,
-        model=description.model,
-        scheme=description.scheme,
-        kv_dtype=description.kv_dtype,
-        compute_dtype=description.compute_dtype,
-        head_dtype=description.head_dtype,
-        weight_bytes=description.weight_bytes,
-        linear_weight_bytes=description.linear_weight_bytes,
-        load_seconds=description.load_seconds,
-        kernel_set=description.kernel_set,
-        kernel_paths=dict(description.kernel_paths),
-        notes=list(description.notes),
-    )
+    return ArmManifest.model_validate(asdict(arm.description))

@@ -24,13 +24,16 @@ class ArmManifest(_Strict):
     kv_dtype: str
     compute_dtype: str
     head_dtype: str
-    weight_bytes: int
-    linear_weight_bytes: int
-    load_seconds: float
+    weight_bytes: int | None
+    linear_weight_bytes: int | None
+    load_seconds: float | None
     peak_memory_bytes: int | None = None
     kernel_set: str
     kernel_paths: dict[str, str]
     notes: list[str] = []
+    server: str | None = None
+    tokenizer_sha256: str | None = None
+    capabilities: dict[str, Any] = {}
 
 
 class ModelManifest(_Strict):

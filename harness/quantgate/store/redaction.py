@@ -6,9 +6,11 @@ import pyarrow as pa
 
 TEXT_COLUMNS: dict[str, tuple[str, ...]] = {
     # Token ids are text to anyone who has the tokenizer.
-    "requests": ("prompt_text", "output_text", "output_token_ids"),
+    # A server's error message may quote the prompt; what kind of error it was stays in `error_kind`.
+    "requests": ("prompt_text", "output_text", "reasoning_text", "output_token_ids", "error"),
     "steps": (),
     "quality": ("output_text", "expected_text", "detail"),
+    "server_metrics": (),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -16,7 +16,7 @@ from quantgate.store.atomic_file import write_atomically, write_error
 from quantgate.store.manifest import MANIFEST_SCHEMA, RunManifest
 from quantgate.store.redaction import without_text
 from quantgate.store.run_id import new_run_id
-from quantgate.store.schemas import TABLES
+from quantgate.store.schemas import OPTIONAL_TABLES, TABLES
 from quantgate.store.table_file import read_table, write_table
 from quantgate_engine.errors import ConfigurationError, RunError
 
@@ -31,6 +31,7 @@ class LoadedRun:
     requests: pa.Table
     steps: pa.Table
     quality: pa.Table
+    server_metrics: pa.Table = field(default_factory=TABLES["server_metrics"].empty_table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def _read_or_empty(path: Path, table_name: str, manifest: RunManifest) -> pa.Tab
     table_path = _table_path(path, table_name)
     if table_path.is_file():
         return read_table(table_path, table_name)
-    if manifest.state == "complete":
+    if manifest.state == "complete" and table_name not in OPTIONAL_TABLES:
         raise RunError(
             f"{table_path} is missing although the run is complete; copy the whole folder, or repeat the run."
         )

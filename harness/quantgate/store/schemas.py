@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def _column(name: str, kind: pa.DataType, unit: str, clock: str = "", nullable: bool = True) -> pa.Field[pa.DataType]:
@@ -44,6 +44,13 @@ REQUESTS = _schema(
         _column("last_token_ns", pa.int64(), "ns", "driver"),
         _column("ended_ns", pa.int64(), "ns", "driver", nullable=False),
         _column("token_times_ns", pa.list_(pa.int64()), "ns", "driver", nullable=False),
+        _column("counted_by", pa.string(), "engine|ids|logprobs|usage|retokenized|chunks", nullable=False),
+        _column("chunks", pa.int32(), "count", nullable=False),
+        _column("first_answer_ns", pa.int64(), "ns", "driver"),
+        _column("attempts", pa.int32(), "count", nullable=False),
+        _column("http_status", pa.int32(), "HTTP status"),
+        _column("error_kind", pa.string(), "name"),
+        _column("client_overhead_ns", pa.int64(), "ns", "driver"),
         _column("arrived_ns", pa.int64(), "ns", "engine"),
         _column("admitted_ns", pa.int64(), "ns", "engine"),
         _column("engine_first_token_ns", pa.int64(), "ns", "engine"),
@@ -56,6 +63,7 @@ REQUESTS = _schema(
         _column("output_token_ids", pa.list_(pa.int32()), "token ids", nullable=False),
         _column("prompt_text", pa.string(), "text"),
         _column("output_text", pa.string(), "text"),
+        _column("reasoning_text", pa.string(), "text"),
     ]
 )
 
@@ -102,4 +110,24 @@ QUALITY = _schema(
     ]
 )
 
-TABLES: dict[str, pa.Schema] = {"requests": REQUESTS, "steps": STEPS, "quality": QUALITY}
+SERVER_METRICS = _schema(
+    [
+        _column("arm_id", pa.string(), "name", nullable=False),
+        _column("phase", pa.string(), "before|during|after", nullable=False),
+        _column("time_ns", pa.int64(), "ns", "driver", nullable=False),
+        _column("metric", pa.string(), "our name", nullable=False),
+        _column("server_name", pa.string(), "the server's name", nullable=False),
+        _column("labels", pa.string(), "JSON", nullable=False),
+        _column("value", pa.float64(), "see metric", nullable=False),
+    ]
+)
+
+TABLES: dict[str, pa.Schema] = {
+    "requests": REQUESTS,
+    "steps": STEPS,
+    "quality": QUALITY,
+    "server_metrics": SERVER_METRICS,
+}
+
+OPTIONAL_TABLES = frozenset({"server_metrics"})
+"""Tables that a complete run may lack: in-process arms have no server to ask."""

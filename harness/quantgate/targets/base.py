@@ -4,23 +4,47 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from quantgate.targets.transfer import Transfer
 from quantgate.workload.plan import PlannedRequest
+from quantgate_engine.errors import RunError
 from quantgate_engine.outputs import EngineTimes
-from quantgate_engine.outputs import StreamChunk as TokenEvent
 from quantgate_engine.outputs import StreamEnd as RequestEnd
 from quantgate_engine.step_record import StepRecord
 
-# How a request streams and ends is the same for every target, so the harness speaks the engine's own types.
-__all__ = ["ArmDescription", "ArmRole", "EngineTimes", "RequestEnd", "Target", "TokenEvent"]
+# How a request ends is the same for every target, so the harness speaks the engine's own types.
+__all__ = ["ArmDescription", "ArmRole", "EngineTimes", "RequestEnd", "Target", "TargetGoneError", "TokenEvent"]
 
 ArmRole = Literal["baseline", "candidate", "aa"]
 
 
+class TargetGoneError(RunError):
+    """The whole target is gone (its server died), not one request: the replay ends here and keeps what it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEvent:
+    """A piece of an answer, its end, or both. Exactly one event of a stream has its `end` set: the last one.
+
+    token_ids: where the target knows them as they come; text: where it sends text instead, of a number of tokens that
+    only `transfer`, beside the end, can tell. reasoning: the piece belongs to the model's reasoning, not its answer.
+    """
+
+    token_ids: tuple[int, ...] = ()
+    text: str = ""
+    reasoning: bool = False
+    end: RequestEnd | None = None
+    transfer: Transfer | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ArmDescription:
-    """What an arm is, as measured from the loaded target (not as configured): goes into the manifest and the report."""
+    """What an arm is, as measured from the loaded target (not as configured): goes into the manifest and the report.
+
+    None stands for what a target does not tell: a server's weight bytes and load time. `server` names the server
+    behind an endpoint; `capabilities` is what its probe found.
+    """
 
     arm_id: str
     role: ArmRole
@@ -30,18 +54,22 @@ class ArmDescription:
     kv_dtype: str
     compute_dtype: str
     head_dtype: str
-    weight_bytes: int
-    linear_weight_bytes: int
-    load_seconds: float
+    weight_bytes: int | None
+    linear_weight_bytes: int | None
+    load_seconds: float | None
     kernel_set: str
     kernel_paths: dict[str, str] = field(hash=False)
     notes: tuple[str, ...] = ()
+    server: str | None = None
+    tokenizer_sha256: str | None = None
+    capabilities: dict[str, Any] = field(default_factory=dict, hash=False)
 
 
 class Target(Protocol):
     """One arm's server. `submit` yields token events and ends with exactly one event whose `end` is set.
 
-    Closing the generator early (`aclose`) is a disconnect: the target must free what the request held.
+    Closing the generator early (`aclose`) is a disconnect: the target must free what the request held. Raising
+    TargetGoneError ends the replay; any other exception is the failure of that one request.
     """
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from quantgate.targets.base import ArmDescription, ArmRole, TokenEvent
 from quantgate.workload.plan import PlannedRequest
@@ -50,9 +51,11 @@ class BundledEngineTarget:
     async def stop(self) -> None:
         await self._engine.stop()
 
-    def submit(self, request: PlannedRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def submit(self, request: PlannedRequest) -> AsyncGenerator[TokenEvent, None]:
         params = SamplingParams(max_tokens=request.output_tokens, ignore_eos=request.ignore_eos)
-        return self._engine.stream(request.request_id, request.prompt_token_ids, params)
+        async with aclosing(self._engine.stream(request.request_id, request.prompt_token_ids, params)) as chunks:
+            async for chunk in chunks:
+                yield TokenEvent(chunk.token_ids, end=chunk.end)
 
     def take_steps(self) -> list[StepRecord]:
         return self._engine.take_steps()

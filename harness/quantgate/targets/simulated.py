@@ -121,4 +121,4 @@ class SimulatedTarget:
         ends = {request.request_id: end_of(request) for request in result.ended}
         for request_id in tokens | ends:
             if request_id in self._readers:
-                self._readers[request_id].put_nowait(TokenEvent(tokens.get(request_id, ()), ends.get(request_id)))
+                self._readers[request_id].put_nowait(TokenEvent(tokens.get(request_id, ()), end=ends.get(request_id)))

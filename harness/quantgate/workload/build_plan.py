@@ -92,6 +92,9 @@ def _planned(record: TraceRecord, prompt: tuple[int, ...], block: int, *, ignore
         checker=record.checker,
         disconnect_after_tokens=record.disconnect_after_tokens,
         block_index=block,
+        messages=record.messages,
+        prompt_text=record.prompt_text,
+        prompt_token_count=record.prompt_token_count,
     )
 
 

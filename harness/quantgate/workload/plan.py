@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from quantgate.traces.record import Message
+
 
 @dataclass(frozen=True, slots=True)
 class TransformRecord:
@@ -24,7 +26,8 @@ class PlannedRequest:
     """One request, ready to send. `output_tokens` is forced when `ignore_eos` is true, else it is the upper limit.
 
     `scheduled_ns` counts from the plan's start; `block_index` names the counterbalanced block it belongs to (all turns
-    of a session lie in one block).
+    of a session lie in one block). `messages` or `prompt_text` is what the trace told, for targets that take text;
+    `prompt_token_ids` is empty where no tokenizer is known, and `prompt_token_count` then what the trace counted.
     """
 
     request_id: str
@@ -40,6 +43,14 @@ class PlannedRequest:
     checker: dict[str, Any] | None = field(default=None, hash=False)
     disconnect_after_tokens: int | None = None
     block_index: int = 0
+    messages: tuple[Message, ...] | None = None
+    prompt_text: str | None = None
+    prompt_token_count: int | None = None
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of the prompt, as far as they are known (0: nobody counted them)."""
+        return len(self.prompt_token_ids) or self.prompt_token_count or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,7 @@ class ReplayPlan:
 
     @property
     def prompt_tokens(self) -> int:
-        return sum(len(request.prompt_token_ids) for request in self.requests)
+        return sum(request.prompt_tokens for request in self.requests)
 
     @property
     def output_tokens(self) -> int:
@@ -79,5 +90,7 @@ class ReplayPlan:
                 r.request_id, r.scheduled_ns, r.prompt_token_ids, r.output_tokens, r.ignore_eos, r.slo_class,
                 r.session_id, r.turn, r.think_time_ns, r.tags, r.checker, r.disconnect_after_tokens, r.block_index,
             ]  # fmt: skip
+            if not r.prompt_token_ids:
+                row.append([[(m.role, m.content) for m in r.messages or ()], r.prompt_text, r.prompt_token_count])
             digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
         return digest.hexdigest()

@@ -19,10 +19,10 @@ def savings_lines(view: RunView, arm: ArmView) -> list[str]:
     base = view.baseline
     if base is None:
         return []
-    lines = [
-        f"Weights take {size(arm.manifest.weight_bytes)} instead of {size(base.manifest.weight_bytes)} "
-        f"({_change(base.manifest.weight_bytes, arm.manifest.weight_bytes)})."
-    ]
+    lines = []
+    old_bytes, new_bytes = base.manifest.weight_bytes, arm.manifest.weight_bytes
+    if old_bytes is not None and new_bytes is not None:
+        lines.append(f"Weights take {size(new_bytes)} instead of {size(old_bytes)} ({_change(old_bytes, new_bytes)}).")
     before, after = busy_seconds_per_output_token(base), busy_seconds_per_output_token(arm)
     if before is not None and after is not None:
         lines.append(
