@@ -11,6 +11,7 @@ TEXT_COLUMNS: dict[str, tuple[str, ...]] = {
     "steps": (),
     "quality": ("output_text", "expected_text", "detail"),
     "server_metrics": (),
+    "judgements": ("reason",),
 }
 
 

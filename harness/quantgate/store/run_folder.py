@@ -32,6 +32,7 @@ class LoadedRun:
     steps: pa.Table
     quality: pa.Table
     server_metrics: pa.Table = field(default_factory=TABLES["server_metrics"].empty_table)
+    judgements: pa.Table = field(default_factory=TABLES["judgements"].empty_table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,12 +122,35 @@ SERVER_METRICS = _schema(
     ]
 )
 
+JUDGEMENTS = _schema(
+    [
+        _column("arm_id", pa.string(), "name", nullable=False),
+        _column("request_id", pa.string(), "name", nullable=False),
+        _column("pass_index", pa.int32(), "count", nullable=False),
+        _column("cluster_id", pa.string(), "name", nullable=False),
+        _column("order", pa.string(), "baseline_first|baseline_second", nullable=False),
+        _column("choice", pa.string(), "1|2|tie|unparsable|failed|open", nullable=False),
+        _column("judge", pa.string(), "name", nullable=False),
+        _column("source", pa.string(), "judge|human|identical", nullable=False),
+        _column("error_kind", pa.string(), "name"),
+        _column("reason", pa.string(), "text"),
+        _column("prompt_tokens", pa.int32(), "tokens", nullable=False),
+        _column("completion_tokens", pa.int32(), "tokens", nullable=False),
+    ]
+)
+"""One row per call of a judge, per answer of a reviewer, and per pair of answers that needed neither.
+
+choice: which of the two answers shown is better; `unparsable`: the judge answered something else; `failed`: the call did
+(see `error_kind`); `open`: a reviewer was asked and has not answered. Tokens are those charged to the budget.
+"""
+
 TABLES: dict[str, pa.Schema] = {
     "requests": REQUESTS,
     "steps": STEPS,
     "quality": QUALITY,
     "server_metrics": SERVER_METRICS,
+    "judgements": JUDGEMENTS,
 }
 
-OPTIONAL_TABLES = frozenset({"server_metrics"})
-"""Tables that a complete run may lack: in-process arms have no server to ask."""
+OPTIONAL_TABLES = frozenset({"server_metrics", "judgements"})
+"""Tables that a complete run may lack: in-process arms have no server to ask, and answers are judged when asked for."""
