@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 ErrorKind = Literal[
-    "connect", "status_4xx", "status_429", "status_5xx", "early_close", "malformed_event", "server_error"
+    "connect", "timeout", "status_4xx", "status_429", "status_5xx", "early_close", "malformed_event", "server_error"
 ]
-"""Why a request failed: no connection; refused by status; the stream ended without its end; an event that is no JSON
-or lacks its fields; an error that the server reported inside the stream."""
+"""Why a request failed: no connection; silence for too long; refused by status; the stream ended without its end; an
+event that is no JSON or lacks its fields; an error that the server reported inside the stream."""
 
 TokenCounting = Literal["engine", "ids", "logprobs", "usage", "retokenized", "chunks"]
 """Where the count of tokens per chunk comes from, best first: the engine itself; token ids or log-probs that the server
