@@ -1,0 +1,17 @@
+"""The calls that the probe and the quality tiers make: a part of `targets.openai.endpoint.Endpoint`."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class ServerCalls(Protocol):
+    """An open endpoint. Paths are relative to the server's root; every call raises EndpointError."""
+
+    async def get_json(self, path: str) -> Any: ...
+
+    async def get_text(self, path: str) -> str: ...
+
+    async def post_json(self, path: str, body: Any) -> Any: ...
+
+    async def post_bytes(self, path: str, body: Any) -> bytes: ...
