@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from quantgate.gate.margin import Margin, parse_margin
 from quantgate.validation import first_problem, load_yaml_model
 from quantgate_engine.errors import ConfigurationError
 
-MatchField = Literal["target", "model", "kv_dtype", "compute_dtype", "head_dtype", "kernel_set"]
+MatchField = Literal["target", "model", "tokenizer_sha256", "kv_dtype", "compute_dtype", "head_dtype", "kernel_set"]
 
 
 class _Strict(BaseModel):
@@ -29,6 +30,9 @@ class SloClass(_Strict):
     ttft_ms: float | None = Field(None, gt=0)
     tpot_ms: float | None = Field(None, gt=0)
     e2e_ms: float | None = Field(None, gt=0)
+    time_to_first_answer_ms: float | None = Field(None, gt=0)
+    longest_gap_ms: float | None = Field(None, gt=0)
+    """A longer gap between two tokens is a stall."""
 
     def limits(self) -> dict[str, float]:
         return {name: limit for name, limit in self.model_dump().items() if limit is not None}
@@ -192,6 +196,14 @@ class Policy(_Strict):
     @property
     def slo_limits(self) -> dict[str, dict[str, float]]:
         return {name: limits.limits() for name, limits in self.slo.items()}
+
+    def allowing(self, properties: Iterable[str]) -> Policy:
+        """The policy without these properties in `must_match`. Raises ConfigurationError where it wants none such."""
+        allowed = set(properties)
+        for name in sorted(allowed.difference(self.must_match)):
+            wanted = ", ".join(self.must_match) or "nothing"
+            raise ConfigurationError(f"Policy {self.name} does not want {name!r} equal; it wants: {wanted}.")
+        return self.model_copy(update={"must_match": [name for name in self.must_match if name not in allowed]})
 
     def sha256(self) -> str:
         """Hash of what the policy says, whatever its layout and comments."""

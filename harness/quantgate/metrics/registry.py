@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from quantgate.metrics.batch_size_decode import BATCH_SIZE_DECODE
 from quantgate.metrics.batch_size_prefill import BATCH_SIZE_PREFILL
+from quantgate.metrics.client_overhead_ms import CLIENT_OVERHEAD_MS
 from quantgate.metrics.decode_latency_ms import DECODE_LATENCY_MS
 from quantgate.metrics.decode_tok_s import DECODE_TOK_S, DECODE_TOK_S_SHARE
 from quantgate.metrics.definition import PooledMetric, RequestMetric, StepMetric
@@ -21,6 +22,7 @@ from quantgate.metrics.prefill_tok_s import PREFILL_TOK_S, PREFILL_TOK_S_SHARE
 from quantgate.metrics.queue_time_ms import QUEUE_TIME_MS
 from quantgate.metrics.recompute_tax import RECOMPUTE_TAX
 from quantgate.metrics.tail_waste import TAIL_WASTE
+from quantgate.metrics.time_to_first_answer_ms import TIME_TO_FIRST_ANSWER_MS
 from quantgate.metrics.tpot_ms import TPOT_MS
 from quantgate.metrics.ttft_from_sent_ms import TTFT_FROM_SENT_MS
 from quantgate.metrics.ttft_ms import TTFT_MS
@@ -29,8 +31,8 @@ from quantgate_engine.errors import ConfigurationError
 REQUEST_METRICS: dict[str, RequestMetric] = {
     metric.name: metric
     for metric in (
-        TTFT_MS, TTFT_FROM_SENT_MS, TPOT_MS, LONGEST_GAP_MS, E2E_MS, QUEUE_TIME_MS, PREFILL_LATENCY_MS,
-        DECODE_LATENCY_MS, OUTPUT_TOKENS, FAILED,
+        TTFT_MS, TTFT_FROM_SENT_MS, TIME_TO_FIRST_ANSWER_MS, TPOT_MS, LONGEST_GAP_MS, E2E_MS, QUEUE_TIME_MS,
+        PREFILL_LATENCY_MS, DECODE_LATENCY_MS, OUTPUT_TOKENS, FAILED, CLIENT_OVERHEAD_MS,
     )
 }  # fmt: skip
 POOLED_METRICS: dict[str, PooledMetric] = {ITL_MS.name: ITL_MS}

@@ -27,12 +27,13 @@ class TargetGoneError(RunError):
 class TokenEvent:
     """A piece of an answer, its end, or both. Exactly one event of a stream has its `end` set: the last one.
 
-    token_ids: where the target knows them as they come; text: where it sends text instead, of a number of tokens that
-    only `transfer`, beside the end, can tell. reasoning: the piece belongs to the model's reasoning, not its answer.
+    token_ids: where the target knows them as they come. text: where it streams text, whose number of tokens only
+    `transfer`, beside the end, tells for sure; it may be empty, where a token completes no character or shows none.
+    reasoning: the piece belongs to the reasoning before the answer. transfer: what is known so far; the last counts.
     """
 
     token_ids: tuple[int, ...] = ()
-    text: str = ""
+    text: str | None = None
     reasoning: bool = False
     end: RequestEnd | None = None
     transfer: Transfer | None = None

@@ -43,6 +43,7 @@ class BundledEngineTarget:
             kernel_set=info.kernel_set,
             kernel_paths=dict(info.kernel_paths),
             notes=self._notes,
+            tokenizer_sha256=info.tokenizer_sha256,
         )
 
     async def start(self) -> None:

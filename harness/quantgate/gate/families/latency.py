@@ -60,6 +60,7 @@ def _rule(name: str, title: str) -> RuleMetric:
 LATENCY_RULES = (
     _rule("ttft_ms", "TTFT"),
     _rule("ttft_from_sent_ms", "TTFT from sending"),
+    _rule("time_to_first_answer_ms", "time to the first answer token"),
     _rule("tpot_ms", "TPOT"),
     _rule("longest_gap_ms", "longest gap between tokens"),
     _rule("e2e_ms", "end-to-end time"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
@@ -17,8 +17,8 @@ from quantgate.targets.openai.stamped_socket import StampedSocket
 from quantgate.targets.openai.transport import Received, TransportError
 from quantgate_engine.clock import Clock
 
-# Below the 5 s after which uvicorn and llama.cpp close an idle connection: a request that is sent into that very moment
-# would be lost, and counted as the server's failure.
+# Below the 5 s after which uvicorn, under most such servers, closes an idle connection: a request that is sent at that
+# very moment would be lost, and counted as the failure of the server.
 _KEEP_IDLE_S = 4.0
 # aiohttp stops reading a connection whose reader lags by twice this; a burst of log-probs must not come to that.
 _READ_BUFFER_BYTES = 1 << 20
@@ -87,11 +87,17 @@ class AiohttpAnswer:
     def __init__(self, response: aiohttp.ClientResponse, take_arrival_ns: Callable[[], int | None]) -> None:
         self._response = response
         self._take_arrival_ns = take_arrival_ns
+        self._beside_head = response.content.read_nowait()
+        if not self._beside_head:
+            # That was the head's arrival; the first token may come much later.
+            take_arrival_ns()
         self.status = response.status
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
 
-    async def body(self) -> AsyncIterator[Received]:
+    async def body(self) -> AsyncGenerator[Received, None]:
         with _breakages():
+            if self._beside_head:
+                yield Received(self._beside_head, self._take_arrival_ns())
             async for data in self._response.content.iter_any():
                 yield Received(data, self._take_arrival_ns())
 

@@ -6,7 +6,7 @@ Everything above it runs alike over TCP (`aiohttp_transport`) and over scripted 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -43,7 +43,7 @@ class Answer(Protocol):
     @property
     def headers(self) -> Mapping[str, str]: ...
 
-    def body(self) -> AsyncIterator[Received]:
+    def body(self) -> AsyncGenerator[Received, None]:
         """The body as it arrives, once. Raises TransportError where it breaks off before its end."""
         ...
 

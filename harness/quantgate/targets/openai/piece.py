@@ -1,0 +1,103 @@
+"""One event of a stream, read: what it says of the answer, whichever API it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class MalformedEventError(ValueError):
+    """An event that is no JSON or lacks its fields; the message says what is wrong in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the server counts them; None where it does not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_prompt_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPiece:
+    """What one event adds. None: the server says nothing about it.
+
+    text: of the answer, and reasoning_text: of the reasoning before it, as sent. token_ids: of the tokens in this
+    event. logprob_tokens: how many tokens the event gives log-probs of. usage: of the whole answer so far.
+    """
+
+    text: str = ""
+    reasoning_text: str = ""
+    token_ids: tuple[int, ...] | None = None
+    logprob_tokens: int | None = None
+    finish_reason: str | None = None
+    usage: Usage | None = None
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether tokens came in this event: text, or tokens whose text is not complete yet or not shown."""
+        return bool(self.text or self.reasoning_text or self.token_ids or self.logprob_tokens)
+
+
+def first_choice(document: dict[str, Any]) -> dict[str, Any] | None:
+    """The choice with index 0, which is all that a replay asks for; None where the event has none (usage alone)."""
+    choices = document.get("choices")
+    if choices is None and "usage" in document:
+        return None
+    if not isinstance(choices, list):
+        raise MalformedEventError("it has no choices")
+    for choice in choices:
+        if not isinstance(choice, dict):
+            raise MalformedEventError("a choice is no object")
+        if choice.get("index", 0) == 0:
+            return choice
+    return None
+
+
+def text_at(holder: dict[str, Any], *keys: str) -> str:
+    """The first of these fields that holds text; nothing where none does."""
+    for key in keys:
+        value = holder.get(key)
+        if value is not None and not isinstance(value, str):
+            raise MalformedEventError(f"{key} is no text")
+        if value:
+            return value
+    return ""
+
+
+def token_ids_in(choice: dict[str, Any]) -> tuple[int, ...] | None:
+    ids = choice.get("token_ids")
+    if ids is None:
+        return None
+    if not isinstance(ids, list) or not all(isinstance(token_id, int) for token_id in ids):
+        raise MalformedEventError("token_ids is no list of integers")
+    return tuple(ids)
+
+
+def listed(holder: Any, key: str) -> int | None:
+    """How many entries the list under `key` has; None where there is no such list."""
+    entries = holder.get(key) if isinstance(holder, dict) else None
+    return len(entries) if isinstance(entries, list) else None
+
+
+def usage_in(document: dict[str, Any]) -> Usage | None:
+    """vLLM, SGLang and llama.cpp send it with the last event, others with every one."""
+    usage = document.get("usage")
+    if usage is None:
+        return None
+    if not isinstance(usage, dict):
+        raise MalformedEventError("usage is no object")
+    details = usage.get("prompt_tokens_details")
+    return Usage(
+        prompt_tokens=_count(usage, "prompt_tokens"),
+        completion_tokens=_count(usage, "completion_tokens"),
+        cached_prompt_tokens=_count(details, "cached_tokens") if isinstance(details, dict) else None,
+    )
+
+
+def _count(holder: dict[str, Any], key: str) -> int | None:
+    value = holder.get(key)
+    if value is not None and (not isinstance(value, int) or value < 0):
+        raise MalformedEventError(f"{key} is no count")
+    return value
