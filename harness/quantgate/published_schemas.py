@@ -15,8 +15,9 @@ from pydantic import BaseModel
 from quantgate.gate.policy import Policy
 from quantgate.quality.task_files import TaskFile
 from quantgate.suite import Suite
+from quantgate.traces.openai_log.columns import ColumnMap
 
-MODELS: dict[str, type[BaseModel]] = {"suite": Suite, "policy": Policy, "task": TaskFile}
+MODELS: dict[str, type[BaseModel]] = {"suite": Suite, "policy": Policy, "task": TaskFile, "columns": ColumnMap}
 
 
 def published_schemas() -> dict[str, dict[str, Any]]:

@@ -10,8 +10,9 @@ from tests.traffic.records import SECOND, counted, session
 from tests.traffic.word_tokenizer import WORDS, WordTokenizer
 
 from quantgate.traces.record import Message, TraceRecord
+from quantgate.traces.transform_record import TransformRecord
 from quantgate.workload.build_plan import build_plan
-from quantgate.workload.plan import ReplayPlan, TransformRecord
+from quantgate.workload.plan import ReplayPlan
 from quantgate.workload.plan_shape import inspect_plan
 from quantgate.workload.transforms import Clip, Limit, Speed, Transform
 from quantgate_engine.errors import ConfigurationError

@@ -17,6 +17,7 @@ from quantgate.workload.prompt_encoder import PromptEncoder
 from quantgate.workload.transforms import (
     Clip,
     Limit,
+    Sample,
     Speed,
     Thin,
     Transform,
@@ -108,6 +109,7 @@ SOME_TRANSFORMS: st.SearchStrategy[Transform] = st.one_of(
     st.builds(Speed, factor=st.floats(0.1, 10)),
     st.builds(Thin, keep=st.floats(0.05, 1)),
     st.builds(Limit, requests=st.integers(1, 60)),
+    st.builds(Sample, requests=st.integers(1, 60), length_edges=st.just((10, 30))),
     st.builds(
         Clip,
         max_prompt_tokens=st.integers(1, 50),
@@ -160,6 +162,8 @@ def turns_by_session(records: Sequence[TraceRecord]) -> dict[str, list[int]]:
         {"kind": "thin", "keep": 1.5},
         {"kind": "window", "length_s": 0},
         {"kind": "limit", "requests": 0},
+        {"kind": "sample", "requests": 0},
+        {"kind": "sample", "requests": 5, "by": ["weather"]},
         {"kind": "clip", "policy": "squeeze"},
         {"kind": "speed", "factor": 2, "extra": 1},
         {"kind": "shuffle"},

@@ -10,7 +10,8 @@ import csv
 from collections.abc import Iterable, Iterator
 
 from quantgate.traces.record import TraceRecord
-from quantgate.traces.registry import LocatedRecord, SourceLine, TraceFormat, register_trace_format
+from quantgate.traces.registry import LocatedRecord, RowByRowFormat, register_trace_format
+from quantgate.traces.source_line import SourceLine
 from quantgate.traces.timestamps import timestamp_to_ns
 from quantgate_engine.errors import ConfigurationError
 
@@ -19,7 +20,7 @@ _EXPECTED_TIME = "a time such as 2023-11-16 18:17:03.9799600 or 2024-05-12 00:00
 
 
 @register_trace_format
-class AzureTrace(TraceFormat):
+class AzureTrace(RowByRowFormat):
     """Azure's CSV. Rows have no ids of their own: `azure-000001` is the first row's."""
 
     name = "azure-csv"

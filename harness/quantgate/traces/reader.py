@@ -2,31 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 # Importing a reader registers its format.
 from quantgate.traces import azure_reader as azure_reader
 from quantgate.traces import native_reader as native_reader
 from quantgate.traces.consistency import check_consistency
+from quantgate.traces.import_settings import ImportSettings
+from quantgate.traces.openai_log import log_format
 from quantgate.traces.record import TraceRecord
-from quantgate.traces.registry import detect_trace_format, trace_format
-from quantgate.traces.source_text import read_bytes, split_lines
+from quantgate.traces.redacted import redact_records
+from quantgate.traces.registry import TraceFormat, detect_trace_format, trace_format
+from quantgate.traces.source_text import read_lines
+from quantgate.traces.transform_record import TransformRecord
 from quantgate_engine.errors import ConfigurationError
 
 
-def read_trace(path: Path, format_name: str | None = None) -> list[TraceRecord]:
-    """The records of a trace, in order of time.
+@dataclass(frozen=True, slots=True)
+class ImportedTrace:
+    """A trace's records in order of time, and what was done to the file's rows on the way (see `build_plan`)."""
 
-    format_name: a name of `trace_formats()`; None detects it by the file's first line.
+    records: list[TraceRecord]
+    steps: tuple[TransformRecord, ...]
+
+
+def import_trace(path: Path, settings: ImportSettings | None = None) -> ImportedTrace:
+    """Reads a trace file.
+
     Raises ConfigurationError with file, line, field and what was expected: for a missing, empty or undecodable file,
     a row that breaks its format, and rows that do not fit together (see `check_consistency`).
     """
+    settings = settings or ImportSettings()
     source = path.name
-    lines = split_lines(read_bytes(path), source)
-    if not lines:
+    lines = read_lines(path)
+    first_line = next(lines, None)
+    if first_line is None:
         raise ConfigurationError(f"{path}: the trace is empty; expected at least one request.")
-    chosen = detect_trace_format(lines[0].text, source) if format_name is None else trace_format(format_name)
-    records = check_consistency(chosen.parse(lines, source), source)
+    chosen = _format_of(first_line.text, source, settings)
+    parsed = chosen.read(chain([first_line], lines), source, settings)
+    records = check_consistency(parsed.rows, source)
     if not records:
         raise ConfigurationError(f"{path}: the trace has a header and no rows; expected at least one request.")
-    return records
+    redacting = chosen.redacted_by_default if settings.redact is None else settings.redact
+    if not redacting:
+        return ImportedTrace(records, parsed.steps)
+    redacted, step = redact_records(records)
+    return ImportedTrace(redacted, (*parsed.steps, step))
+
+
+def read_trace(path: Path, format_name: str | None = None) -> list[TraceRecord]:
+    """The records of a trace, in order of time, read as its format does by default (see `import_trace`)."""
+    return import_trace(path, ImportSettings(format_name=format_name)).records
+
+
+def _format_of(first_line: str, source: str, settings: ImportSettings) -> TraceFormat:
+    if settings.format_name is not None:
+        chosen = trace_format(settings.format_name)
+    elif settings.columns is not None:
+        chosen = trace_format(log_format.NAME)
+    else:
+        chosen = detect_trace_format(first_line, source)
+    if settings.columns is not None and not chosen.takes_column_map:
+        raise ConfigurationError(
+            f"{source}: a column map was given, but the format {chosen.name} has fixed columns; leave the map out, or "
+            f"name the format {log_format.NAME}."
+        )
+    return chosen

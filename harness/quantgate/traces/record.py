@@ -16,10 +16,12 @@ class Message:
 class TraceRecord:
     """One recorded request.
 
-    Exactly one of `messages`, `prompt_text`, `prompt_token_ids` and `prompt_token_count` says what was asked;
-    a count alone (traces without text) is filled with synthetic tokens of that number when the plan is made.
-    `scheduled_ns` counts from the trace's start. For turn k > 1 of a session the driver schedules the request at the
-    previous answer's finish plus `think_time_ns`.
+    At most one of `messages`, `prompt_text` and `prompt_token_ids` says what was asked. `prompt_token_count` beside a
+    text is what the recording server counted, under its own tokenizer; alone (traces without text) it is filled with
+    synthetic tokens of that number when the plan is made.
+    `max_tokens` is how many tokens the recorded answer had, `limit_tokens` how many the request allowed, where the
+    trace tells both. `scheduled_ns` counts from the trace's start. For turn k > 1 of a session the driver schedules the
+    request at the previous answer's finish plus `think_time_ns`.
     """
 
     request_id: str
@@ -36,3 +38,8 @@ class TraceRecord:
     tags: tuple[str, ...] = ()
     checker: dict[str, Any] | None = field(default=None, hash=False)
     disconnect_after_tokens: int | None = None
+    limit_tokens: int | None = None
+
+    @property
+    def has_text(self) -> bool:
+        return self.messages is not None or self.prompt_text is not None

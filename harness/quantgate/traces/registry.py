@@ -7,16 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quantgate.traces.import_settings import ImportSettings
 from quantgate.traces.record import TraceRecord
+from quantgate.traces.source_line import SourceLine
+from quantgate.traces.transform_record import TransformRecord
 from quantgate_engine.errors import ConfigurationError
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLine:
-    """One line of a trace file; `number` counts from 1, as editors do."""
-
-    number: int
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +22,41 @@ class LocatedRecord:
     record: TraceRecord
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedTrace:
+    """The rows that a reader found, in order of time, and what it did to get them."""
+
+    rows: Iterable[LocatedRecord]
+    steps: tuple[TransformRecord, ...] = ()
+
+
 class TraceFormat(ABC):
     """One file format. `source` is the file's name as messages show it."""
 
     name: ClassVar[str]
     description: ClassVar[str]
+    takes_column_map: ClassVar[bool] = False
+    redacted_by_default: ClassVar[bool] = False
 
     @abstractmethod
     def recognises(self, first_line: str) -> bool:
         """Whether a file that starts with this (first non-blank) line is of this format."""
 
     @abstractmethod
+    def read(self, lines: Iterable[SourceLine], source: str, settings: ImportSettings) -> ParsedTrace:
+        """The whole file. Raises ConfigurationError naming file, line and field."""
+
+
+class RowByRowFormat(TraceFormat):
+    """A format whose rows stand for themselves: each becomes one record, none is left out."""
+
+    @abstractmethod
     def parse(self, lines: Iterable[SourceLine], source: str) -> Iterator[LocatedRecord]:
         """The records in file order. Raises ConfigurationError naming file, line and field."""
+
+    def read(self, lines: Iterable[SourceLine], source: str, settings: ImportSettings) -> ParsedTrace:
+        del settings  # Nothing in them concerns a format that takes every row as it is.
+        return ParsedTrace(self.parse(lines, source))
 
 
 _formats: dict[str, TraceFormat] = {}

@@ -1,42 +1,50 @@
-"""A trace file's lines, decoded strictly, and its hash."""
+"""A trace file's lines, decoded strictly and one by one, and its hash."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
-from quantgate.traces.registry import SourceLine
+from quantgate.traces.source_line import SourceLine
 from quantgate_engine.errors import ConfigurationError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_bytes(path: Path) -> bytes:
-    """The file's bytes. Raises ConfigurationError where there is no readable file."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise ConfigurationError(f"{path}: there is no such trace file; check the path.") from None
-    except OSError as error:
-        raise ConfigurationError(f"{path}: the trace cannot be read ({error.strerror}); expected a file.") from None
+def read_lines(path: Path) -> Iterator[SourceLine]:
+    """The non-blank lines, numbered from 1; the file is never held whole.
+
+    Raises ConfigurationError where there is no readable file, and for bytes that are not UTF-8, naming the line.
+    """
+    with _opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            raw = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+            try:
+                text = raw.decode("utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise ConfigurationError(
+                    f"{path.name}, line {number}, byte {error.start + 1}: expected UTF-8 text, "
+                    f"got the byte 0x{raw[error.start]:02x}; save the file as UTF-8."
+                ) from None
+            if text.strip():
+                yield SourceLine(number, text)
 
 
 def trace_sha256(path: Path) -> str:
     """SHA-256 of the trace file's bytes, in hexadecimal. Raises ConfigurationError where it cannot be read."""
-    return hashlib.sha256(read_bytes(path)).hexdigest()
+    with _opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def split_lines(content: bytes, source: str) -> list[SourceLine]:
-    """The non-blank lines, numbered from 1. Raises ConfigurationError for bytes that are not UTF-8, naming the line."""
-    lines = []
-    for number, raw in enumerate(content.removeprefix(_BYTE_ORDER_MARK).split(b"\n"), start=1):
-        try:
-            text = raw.decode("utf-8").rstrip("\r")
-        except UnicodeDecodeError as error:
-            raise ConfigurationError(
-                f"{source}, line {number}, byte {error.start + 1}: expected UTF-8 text, "
-                f"got the byte 0x{raw[error.start]:02x}; save the file as UTF-8."
-            ) from None
-        if text.strip():
-            lines.append(SourceLine(number, text))
-    return lines
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
+    try:
+        with path.open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path}: there is no such trace file; check the path.") from None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: the trace cannot be read ({error.strerror}); expected a file.") from None

@@ -8,17 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quantgate.traces.record import Message
-
-
-@dataclass(frozen=True, slots=True)
-class TransformRecord:
-    """One transform of the workload and how many rows it touched, for the fidelity certificate."""
-
-    name: str
-    parameters: dict[str, Any] = field(hash=False)
-    rows_in: int
-    rows_out: int
-    rows_touched: int
+from quantgate.traces.transform_record import TransformRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,18 @@ from pydantic import Field
 from quantgate.workload.transforms.base import Transform, TransformContext, Transformed
 from quantgate.workload.transforms.clip import Clip
 from quantgate.workload.transforms.limit import Limit
+from quantgate.workload.transforms.sample import Sample
 from quantgate.workload.transforms.speed import Speed
 from quantgate.workload.transforms.thin import Thin
 from quantgate.workload.transforms.window import Window
 
 # A closed union, not an open registry: suites embed it, and their JSON schema lists every kind with its settings.
-WorkloadTransform = Annotated[Window | Speed | Thin | Clip | Limit, Field(discriminator="kind")]
+WorkloadTransform = Annotated[Window | Speed | Thin | Clip | Limit | Sample, Field(discriminator="kind")]
 
 __all__ = [
     "Clip",
     "Limit",
+    "Sample",
     "Speed",
     "Thin",
     "Transform",

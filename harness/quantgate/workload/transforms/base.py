@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,11 +25,13 @@ class TransformContext:
 class Transformed:
     """The records that stay, in order of time, and how many of the incoming rows were changed or removed.
 
-    A shift of all times to a new start is no change of a row.
+    A shift of all times to a new start is no change of a row. details: what the transform counted, recorded beside its
+    settings (plain JSON values).
     """
 
     records: list[TraceRecord]
     rows_touched: int
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Transform(BaseModel, ABC):

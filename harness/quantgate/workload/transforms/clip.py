@@ -12,6 +12,7 @@ from typing_extensions import override
 from quantgate.traces.record import TraceRecord
 from quantgate.workload.transforms.base import Transform, TransformContext, Transformed
 from quantgate.workload.transforms.sessions import unit_key
+from quantgate_engine.errors import ConfigurationError
 
 
 class Clip(Transform):
@@ -19,6 +20,7 @@ class Clip(Transform):
 
     drop: the request leaves, and with it the later turns of its session (their history holds its answer).
     cut: the prompt keeps its last tokens (where the question and the start of the answer stand), the output its first.
+    A request that allowed itself more output than the limit, without using it, is allowed the limit under both.
     """
 
     kind: Literal["clip"] = "clip"
@@ -29,6 +31,7 @@ class Clip(Transform):
     @override
     def apply(self, records: Sequence[TraceRecord], context: TransformContext) -> Transformed:
         kept = self._cut(records, context) if self.policy == "cut" else self._drop(records, context)
+        kept = [self._with_lower_limit(record) for record in kept]
         untouched = {id(record) for record in kept} & {id(record) for record in records}
         return Transformed(kept, len(records) - len(untouched))
 
@@ -53,11 +56,21 @@ class Clip(Transform):
         return kept
 
     def _with_shorter_prompt(self, record: TraceRecord, context: TransformContext) -> TraceRecord:
-        if record.prompt_token_count is not None:
+        if not record.has_text and record.prompt_token_ids is None:
             return replace(record, prompt_token_count=self.max_prompt_tokens)
-        tokens = context.encoder.encode(record)
+        if record.has_text and not context.encoder.has_tokenizer:
+            raise ConfigurationError(
+                f"Request {record.request_id}: its prompt cannot be cut to {self.max_prompt_tokens} tokens without a "
+                "tokenizer; give one with --tokenizer NAME, or drop long requests with --clip-policy drop."
+            )
         assert self.max_prompt_tokens is not None
-        return replace(record, messages=None, prompt_text=None, prompt_token_ids=tokens[-self.max_prompt_tokens :])
+        last_tokens = context.encoder.encode(record)[-self.max_prompt_tokens :]
+        return replace(record, messages=None, prompt_text=None, prompt_token_ids=last_tokens, prompt_token_count=None)
+
+    def _with_lower_limit(self, record: TraceRecord) -> TraceRecord:
+        if self.max_output_tokens is None or (record.limit_tokens or 0) <= self.max_output_tokens:
+            return record
+        return replace(record, limit_tokens=self.max_output_tokens)
 
     def _prompt_too_long(self, record: TraceRecord, context: TransformContext) -> bool:
         return self.max_prompt_tokens is not None and context.encoder.count(record) > self.max_prompt_tokens

@@ -1,0 +1,203 @@
+"""Turns one JSON object of a request log into a row, under a column map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from quantgate.traces.import_settings import ImportSettings
+from quantgate.traces.native_row import MOST_TOKENS
+from quantgate.traces.openai_log.columns import ColumnMap, DurationColumn, Paths, as_paths
+from quantgate.traces.openai_log.left_out import RowLeftOutError
+from quantgate.traces.openai_log.log_row import LogRow, OutputLengthFrom
+from quantgate.traces.openai_log.lookup import first_present
+from quantgate.traces.openai_log.messages import MessageReader
+from quantgate.traces.openai_log.times import LogClock, duration_ns, number_of
+from quantgate.traces.record import Message
+
+# Rough for English text under today's tokenizers; used only where nothing better is known, and said so.
+CHARACTERS_PER_TOKEN = 4
+
+# A longer text is a description, which may quote a prompt; a tag is a label.
+_LONGEST_TAG = 40
+
+_FAILED_WORDS = frozenset({"error", "failed", "failure", "cancelled"})
+
+
+class RowReader:
+    """Reads the rows of one log. Errors are ValueErrors that begin with the field; times must be read in file order."""
+
+    def __init__(self, columns: ColumnMap, settings: ImportSettings) -> None:
+        self._columns = columns
+        self._count_tokens = settings.count_tokens
+        self._clock = LogClock(columns.time.unit)
+        self._end_clock = LogClock("auto" if columns.time.unit == "iso" else columns.time.unit)
+        self.messages = MessageReader(settings.other_parts)
+
+    def read(self, row: dict[str, Any], line: int) -> LogRow:
+        """Raises RowLeftOutError for a row that is no traffic, ValueError for one that is wrong."""
+        columns = self._columns
+        if not all(condition.holds(row) for condition in columns.only):
+            raise RowLeftOutError("not_selected", "the column map's conditions do not select this row")
+        self._refuse_failed(row)
+        messages, prompt_text = self._prompt(row)
+        answer = self._answer(row)
+        limit_tokens = self._tokens(row, columns.max_tokens)
+        output_tokens, output_length_from = self._output_length(row, answer, limit_tokens)
+        start_ns, end_ns = self._times(row)
+        return LogRow(
+            line=line,
+            request_id=_text(row, columns.id) or f"line-{line}",
+            start_ns=start_ns,
+            end_ns=end_ns,
+            messages=messages,
+            prompt_text=prompt_text,
+            answer=answer,
+            output_tokens=output_tokens,
+            output_length_from=output_length_from,
+            limit_tokens=limit_tokens or None,
+            prompt_tokens=self._tokens(row, columns.prompt_tokens) or None,
+            slo_class=columns.slo_class.class_of(row),
+            tags=_tags(row, columns.tags),
+            session=_text(row, columns.session),
+            user=_text(row, columns.user),
+            offered_tools=bool(first_present(row, as_paths(columns.tools))[1]),
+            several_answers=(self._tokens(row, columns.choices) or 1) > 1,
+        )
+
+    def _refuse_failed(self, row: dict[str, Any]) -> None:
+        path, status = first_present(row, as_paths(self._columns.status))
+        number = number_of(status)
+        if isinstance(status, str) and status.lower() in _FAILED_WORDS:
+            raise RowLeftOutError("failed", f"field {path}: expected a request that succeeded, got {status!r}")
+        if number is not None and number >= 400:
+            raise RowLeftOutError("failed", f"field {path}: expected a status below 400, got {number}")
+        path, error = first_present(row, as_paths(self._columns.error))
+        if error:
+            raise RowLeftOutError("failed", f"field {path}: expected no error")
+
+    def _prompt(self, row: dict[str, Any]) -> tuple[tuple[Message, ...] | None, str | None]:
+        path, value = first_present(row, as_paths(self._columns.messages))
+        if path and value != []:
+            messages = self.messages.read_all(value, path)
+            if any(message.content for message in messages):
+                return messages, None
+            raise RowLeftOutError("without_prompt", f"field {path}: expected at least one message with text")
+        path, value = first_present(row, as_paths(self._columns.prompt))
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+            value = value[0]
+        if isinstance(value, str) and value:
+            return None, value
+        if isinstance(value, list) and value:
+            if all(isinstance(part, int) for part in value):
+                raise RowLeftOutError("prompt_of_token_ids", f"field {path}: expected a text, got token ids")
+            raise RowLeftOutError("several_prompts", f"field {path}: expected one prompt, got {len(value)}")
+        looked_in = as_paths(self._columns.messages)[:2] + as_paths(self._columns.prompt)[:1]
+        raise RowLeftOutError(
+            "without_prompt",
+            f"expected messages or a prompt, got neither (looked in {', '.join(looked_in)} and so on; say in a "
+            "column map where they are)",
+        )
+
+    def _answer(self, row: dict[str, Any]) -> Message | None:
+        """The recorded answer where the log has it; other shapes than a text or a message count as not recorded."""
+        path, value = first_present(row, as_paths(self._columns.answer))
+        if isinstance(value, str):
+            return Message("assistant", value)
+        if isinstance(value, dict) and ("content" in value or "tool_calls" in value):
+            return self.messages.read({"role": "assistant"} | value, path)
+        return None
+
+    def _output_length(
+        self, row: dict[str, Any], answer: Message | None, limit_tokens: int | None
+    ) -> tuple[int, OutputLengthFrom]:
+        tokens = self._tokens(row, self._columns.output_tokens)
+        if tokens is not None:
+            # Usage counts all answers to a request together.
+            tokens = -(-tokens // (self._tokens(row, self._columns.choices) or 1))
+        source: OutputLengthFrom = "usage"
+        if tokens is None and answer is not None:
+            tokens, source = self._length_of(answer.content)
+        if tokens is None and limit_tokens:
+            tokens, source = limit_tokens, "limit"
+        if tokens is None:
+            raise RowLeftOutError(
+                "without_output_length",
+                "expected usage.completion_tokens, the answer's text, or max_tokens in the request; got none of them",
+            )
+        if tokens == 0:
+            raise RowLeftOutError("empty_answer", "expected an answer of at least one token")
+        return tokens, source
+
+    def _length_of(self, text: str) -> tuple[int, OutputLengthFrom]:
+        if self._count_tokens is not None:
+            return self._count_tokens(text), "answer"
+        return -(-len(text) // CHARACTERS_PER_TOKEN), "answer_characters"
+
+    def _tokens(self, row: dict[str, Any], paths: Paths) -> int | None:
+        path, value = first_present(row, as_paths(paths))
+        if not path:
+            return None
+        number = number_of(value)
+        if number is None or number != int(number) or not 0 <= number <= MOST_TOKENS:
+            raise ValueError(f"field {path}: expected a number of tokens from 0 to {MOST_TOKENS}, got {value!r:.40}")
+        return int(number)
+
+    def _times(self, row: dict[str, Any]) -> tuple[int, int | None]:
+        """When the request was made and when its answer ended."""
+        path, value = first_present(row, as_paths(self._columns.time.path))
+        if not path:
+            expected = ", ".join(as_paths(self._columns.time.path)[:3])
+            raise ValueError(
+                f"field {expected.split(', ')[0]}: expected the time of the request, got nothing (looked in {expected} "
+                "and so on); say in a column map where it is"
+            )
+        time_ns = _reading(partial(self._clock.to_ns, value), path, value)
+        latency_ns = self._latency_ns(row)
+        if self._columns.time.marks == "end":
+            if latency_ns is None:
+                raise ValueError(
+                    f"field {path}: this time marks the answer's end, so the request's latency is needed, and the row "
+                    "has none; say in a column map where it is (latency)"
+                )
+            return time_ns - latency_ns, time_ns
+        if latency_ns is not None:
+            return time_ns, time_ns + latency_ns
+        path, value = first_present(row, as_paths(self._columns.end_time))
+        if not path:
+            return time_ns, None
+        end_ns = _reading(partial(self._end_clock.to_ns, value), path, value)
+        if end_ns < time_ns:
+            raise ValueError(f"field {path}: expected a time not before the request's, got {value!r:.40}")
+        return time_ns, end_ns
+
+    def _latency_ns(self, row: dict[str, Any]) -> int | None:
+        latency = self._columns.latency
+        for column in (latency,) if isinstance(latency, DurationColumn) else latency:
+            path, value = first_present(row, as_paths(column.path))
+            if path:
+                return _reading(partial(duration_ns, value, column.unit), path, value)
+        return None
+
+
+def _reading(read: Callable[[], int], path: str, value: Any) -> int:
+    """Adds the field and what was found there to an error."""
+    try:
+        return read()
+    except ValueError as error:
+        raise ValueError(f"field {path}: {error}, got {value!r:.40}") from None
+
+
+def _text(row: dict[str, Any], paths: Paths) -> str | None:
+    _, value = first_present(row, as_paths(paths))
+    if isinstance(value, dict):
+        # The Responses API writes a conversation as an object with its id.
+        value = value.get("id")
+    return str(value) if isinstance(value, str | int) and str(value) else None
+
+
+def _tags(row: dict[str, Any], paths: Paths) -> tuple[str, ...]:
+    _, value = first_present(row, as_paths(paths))
+    values = value if isinstance(value, list) else [value]
+    return tuple(str(tag) for tag in values if isinstance(tag, str | int) and 0 < len(str(tag)) <= _LONGEST_TAG)
