@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
 
+from quantgate.replay.history import AnsweredTurn, History, RecordedHistory
 from quantgate.replay.observation import RequestObservation
 from quantgate.targets.base import RequestEnd, Target, TargetGoneError
 from quantgate.workload.plan import PlannedRequest
@@ -21,14 +22,23 @@ OnEnded = Callable[[RequestObservation], None]
 class Driver:
     """Drives one target; `on_ended` is handed each request as it ends.
 
-    `timeout_ns` is how long a client waits for a whole answer after sending; None waits for ever.
+    `timeout_ns` is how long a client waits for a whole answer after sending; None waits for ever. `history` makes the
+    later turns of sessions; None sends them as planned.
     """
 
-    def __init__(self, target: Target, clock: Clock, on_ended: OnEnded, timeout_ns: int | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        clock: Clock,
+        on_ended: OnEnded,
+        timeout_ns: int | None = None,
+        history: History | None = None,
+    ) -> None:
         self._target = target
         self._clock = clock
         self._on_ended = on_ended
         self._timeout_ns = timeout_ns
+        self._history = history or RecordedHistory()
 
     async def replay(self, requests: Iterable[PlannedRequest], anchor_ns: int) -> None:
         """Sends every request at `anchor_ns` + its schedule and returns when all have ended.
@@ -46,11 +56,25 @@ class Driver:
 
     async def _replay_session(self, turns: list[PlannedRequest], anchor_ns: int) -> None:
         scheduled_ns = anchor_ns + turns[0].scheduled_ns
-        for position, request in enumerate(turns):
+        answered: list[AnsweredTurn] = []
+        for position, planned in enumerate(turns):
             if position > 0:
-                scheduled_ns = self._clock.now_ns() + request.think_time_ns
+                scheduled_ns = self._clock.now_ns() + planned.think_time_ns
+            # Before the wait, so that encoding a long history takes from the think time and makes no request late.
+            request = self._history.next_turn(planned, answered)
             await self._sleep_until(scheduled_ns)
-            self._on_ended(await self._observe(request, scheduled_ns))
+            observation = await self._observe(request, scheduled_ns)
+            self._on_ended(observation)
+            if self._history.needs_answers:
+                answered.append(AnsweredTurn(planned, self._answer_of(observation)))
+
+    def _answer_of(self, observation: RequestObservation) -> str | None:
+        """The whole answer; None where the request did not finish."""
+        if observation.end.status != "finished":
+            return None
+        if observation.pieces:
+            return observation.text(reasoning=False)
+        return self._target.decode_text(observation.token_ids)
 
     async def _observe(self, request: PlannedRequest, scheduled_ns: int) -> RequestObservation:
         observation = RequestObservation(request, scheduled_ns, sent_ns=self._clock.now_ns())
