@@ -11,11 +11,11 @@ from quantgate_engine.delivery import Delivery
 from quantgate_engine.engine import EngineCore
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.llm import LLM
-from quantgate_engine.outputs import StreamChunk, StreamEnd, end_of
+from quantgate_engine.outputs import StreamChunk, StreamEnd, chunk_of, end_of
 from quantgate_engine.request import AbortCause
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.step_record import StepRecord
-from quantgate_engine.step_result import StepResult
+from quantgate_engine.step_result import StepLoad, StepResult
 
 
 class AsyncLLM:
@@ -23,10 +23,14 @@ class AsyncLLM:
 
     Between `start` and `stop` the step loop runs in its own thread and the engine serves nobody else. All methods
     belong to the event loop that called `start`; the thread's only way back is one call into the loop for each step.
+
+    max_unread_chunks: chunks (a token each) that a stream keeps for its reader; one that falls further behind ends with
+    cause backpressure. None keeps all of them.
     """
 
-    def __init__(self, llm: LLM | EngineCore) -> None:
+    def __init__(self, llm: LLM | EngineCore, max_unread_chunks: int | None = None) -> None:
         self._core = llm.core if isinstance(llm, LLM) else llm
+        self._max_unread_chunks = max_unread_chunks
         self._deliveries: dict[str, Delivery] = {}
         self._wake = threading.Event()
         self._stopping = False
@@ -49,9 +53,21 @@ class AsyncLLM:
         self._stopping = True
         self._wake.set()
         await self._thread_ended.wait()
-        self._thread.join()
-        self._thread = None
-        self._core.relinquish()
+        # A second caller may have waited beside the first.
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+            self._core.relinquish()
+
+    @property
+    def failure(self) -> str | None:
+        """What broke the step loop, so that the engine takes no requests; None while it is well."""
+        return self._failure
+
+    @property
+    def load(self) -> StepLoad:
+        """Queues and cache as they stand."""
+        return self._core.load
 
     async def stream(
         self, request_id: str, token_ids: Sequence[int], params: SamplingParams
@@ -66,7 +82,7 @@ class AsyncLLM:
             raise RunError(f"The engine takes no requests: {self._failure or 'it is not running'}.")
         if request_id in self._deliveries:
             raise ConfigurationError(f"Request id {request_id!r} belongs to a stream that is open; choose another id.")
-        delivery = self._deliveries[request_id] = Delivery()
+        delivery = self._deliveries[request_id] = Delivery(self._max_unread_chunks)
         try:
             self._core.add_request(request_id, tuple(token_ids), params)
             self._wake.set()
@@ -84,6 +100,20 @@ class AsyncLLM:
         """Gives a request up; its stream ends with status `aborted` and the cause. Does nothing where it has ended."""
         self._core.abort(request_id, cause)
         self._wake.set()
+
+    def finish(self, request_id: str) -> None:
+        """Ends a request whose reader has all it wants; its stream ends as `finished`, by a stop."""
+        self._core.finish(request_id)
+        self._wake.set()
+
+    def refusal(self, request_id: str, token_ids: Sequence[int], params: SamplingParams) -> str | None:
+        """Why such a request would be rejected, in one sentence; None where it would run."""
+        return self._core.refusal(request_id, tuple(token_ids), params)
+
+    @property
+    def aborts_by_cause(self) -> Mapping[AbortCause, int]:
+        """Requests given up so far; causes that never came up may be missing."""
+        return self._core.aborts_by_cause
 
     def take_steps(self) -> list[StepRecord]:
         """The records of the steps since the last call, in order."""
@@ -106,10 +136,11 @@ class AsyncLLM:
             self._post(self._thread_ended.set)
 
     def _publish(self, result: StepResult) -> None:
-        tokens = {request.request_id: (token.token_id,) for request, token in result.tokens}
-        ends = {request.request_id: end_of(request) for request in result.ended}
-        if tokens or ends:
-            chunks = {key: StreamChunk(tokens.get(key, ()), ends.get(key)) for key in tokens | ends}
+        chunks = {request.request_id: chunk_of(request, token) for request, token in result.tokens}
+        for request in result.ended:
+            drawn = chunks.get(request.request_id, StreamChunk())
+            chunks[request.request_id] = StreamChunk(drawn.token_ids, end_of(request), drawn.logprobs)
+        if chunks:
             self._loop.call_soon_threadsafe(self._deliver, chunks)
 
     def _post(self, call: Callable[..., None], *arguments: str) -> None:
@@ -119,8 +150,9 @@ class AsyncLLM:
 
     def _deliver(self, chunks: Mapping[str, StreamChunk]) -> None:
         for request_id, chunk in chunks.items():
-            if request_id in self._deliveries:
-                self._deliveries[request_id].put(chunk)
+            delivery = self._deliveries.get(request_id)
+            if delivery is not None and not delivery.put(chunk):
+                self.abort(request_id, AbortCause.BACKPRESSURE)
 
     def _break_off(self, failure: str) -> None:
         self._failure = failure

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from enum import Enum
 
 from quantgate_engine.outputs import StreamChunk
+from quantgate_engine.request import AbortCause
 
 
 class DeliveryState(Enum):
@@ -18,14 +20,28 @@ class DeliveryState(Enum):
 
 
 class Delivery:
-    """One reader's queue. Used on the event loop's thread only."""
+    """One reader's queue, of at most `limit` chunks (None: any number). Used on the event loop's thread only."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
         self.state = DeliveryState.SILENT
+        self._limit = limit
+        self._overflowed = False
         self._chunks: asyncio.Queue[StreamChunk] = asyncio.Queue()
 
-    def put(self, chunk: StreamChunk) -> None:
-        self._chunks.put_nowait(chunk)
+    def put(self, chunk: StreamChunk) -> bool:
+        """False where the reader is so far behind that the chunk finds no room: its request is to be given up.
+
+        From then on nothing but the end gets through, and it says why, so that no reader takes what it has for all
+        there was.
+        """
+        if chunk.end is None and self._limit is not None and self._chunks.qsize() >= self._limit:
+            self._overflowed = True
+        if not self._overflowed:
+            self._chunks.put_nowait(chunk)
+        elif chunk.end is not None:
+            end = replace(chunk.end, status="aborted", finish_reason=None, abort_cause=AbortCause.BACKPRESSURE.value)
+            self._chunks.put_nowait(StreamChunk(end=end))
+        return not self._overflowed
 
     async def get(self) -> StreamChunk:
         chunk = await self._chunks.get()

@@ -31,12 +31,18 @@ class _AbortNote:
     cause: AbortCause
 
 
+@dataclass(frozen=True, slots=True)
+class _EnoughNote:
+    request_id: str
+
+
 class EngineCore:
     """Owns the requests, the books of the KV cache, and the executor.
 
-    `add_request` and `abort` may be called from any thread at any time, also while a step runs: they are notes in an
-    inbox that `step` reads at its start and again when the executor is done. `step` belongs to one thread. So an abort
-    gives its blocks back at the end of the running step at the latest, and what that step drew for it is dropped.
+    `add_request`, `abort` and `finish` may be called from any thread at any time, also while a step runs: they are
+    notes in an inbox that `step` reads at its start and again when the executor is done. `step` belongs to one thread.
+    So an abort gives its blocks back at the end of the running step at the latest, and what that step drew for it is
+    dropped.
     """
 
     def __init__(self, executor: Executor, config: EngineConfig, clock: Clock) -> None:
@@ -47,7 +53,7 @@ class EngineCore:
         self._admission = GuaranteedAdmission(self._kv, executor.max_context_tokens, executor.vocab_size)
         self._scheduler = Scheduler(config, self._kv, self._admission)
         self._requests: dict[str, Request] = {}
-        self._inbox: deque[Request | _AbortNote] = deque()
+        self._inbox: deque[Request | _AbortNote | _EnoughNote] = deque()
         self._steps: deque[StepRecord] = deque(maxlen=_STEP_LOG_LIMIT)
         self._num_steps = 0
         self._driver = threading.Lock()
@@ -56,6 +62,17 @@ class EngineCore:
     def has_work(self) -> bool:
         """Whether `step` has anything to do."""
         return bool(self._inbox or self._requests)
+
+    @property
+    def load(self) -> StepLoad:
+        """Queues and cache as they stand; any thread may look."""
+        return StepLoad(
+            active_requests=self._scheduler.num_active,
+            waiting_requests=self._scheduler.num_waiting,
+            used_tokens=self._kv.stored_tokens,
+            allocated_blocks=self._kv.held_blocks,
+            slot_utilization=self._kv.slot_utilization,
+        )
 
     @property
     def held_blocks(self) -> int:
@@ -95,6 +112,13 @@ class EngineCore:
         """Gives a request up, in whatever state it is; does nothing where it has ended or never was."""
         self._inbox.append(_AbortNote(request_id, cause))
 
+    def finish(self, request_id: str) -> None:
+        """Ends a request whose reader has all it wants (a stop string came up): finished, as if it had stopped itself.
+
+        What is drawn for it from then on is dropped. Does nothing where it has ended or has drawn no token.
+        """
+        self._inbox.append(_EnoughNote(request_id))
+
     def abort_all(self, cause: AbortCause) -> None:
         for request_id in tuple(self._requests):
             self.abort(request_id, cause)
@@ -113,7 +137,7 @@ class EngineCore:
         result = StepResult()
         self._read_inbox(result)
         plan = self._scheduler.plan(started_ns)
-        load = self._load()
+        load = self.load
         computed, out_of_memory = plan, False
         sampled: list[SampledToken | None] = []
         if plan.sequences:
@@ -137,22 +161,19 @@ class EngineCore:
             self._num_steps += 1
         return result
 
-    def _load(self) -> StepLoad:
-        return StepLoad(
-            active_requests=self._scheduler.num_active,
-            waiting_requests=self._scheduler.num_waiting,
-            used_tokens=self._kv.stored_tokens,
-            allocated_blocks=self._kv.held_blocks,
-            slot_utilization=self._kv.slot_utilization,
-        )
-
     def _read_inbox(self, result: StepResult) -> None:
         while self._inbox:
             note = self._inbox.popleft()
             if isinstance(note, Request):
                 self._receive(note, result)
             elif note.request_id in self._requests:
-                self._give_up(self._requests[note.request_id], note.cause, result)
+                self._follow(note, self._requests[note.request_id], result)
+
+    def _follow(self, note: _AbortNote | _EnoughNote, request: Request, result: StepResult) -> None:
+        if isinstance(note, _AbortNote):
+            self._give_up(request, note.cause, result)
+        elif request.state is RequestState.DECODING:
+            self._finish(request, FinishReason.STOP, self.clock.now_ns(), result)
 
     def _receive(self, request: Request, result: StepResult) -> None:
         request.error = self._admission.refusal(request)
@@ -189,17 +210,22 @@ class EngineCore:
             self._scheduler.begin_decoding(request)
         request.output.append(token)
         result.tokens.append((request, token))
-        request.finish_reason = self._finish_reason(request, token.token_id)
-        if request.finish_reason is not None:
-            request.finished_ns = now_ns
-            self._end(request, RequestState.FINISHED, result)
+        reason = self._finish_reason(request, token.token_id)
+        if reason is not None:
+            self._finish(request, reason, now_ns, result)
 
     def _finish_reason(self, request: Request, token_id: int) -> FinishReason | None:
         """`ignore_eos` ignores the model's own end tokens; the stop tokens that the request names always count."""
         params = request.params
+        if params.forced_token_ids:
+            return FinishReason.LENGTH if len(request.output) == len(params.forced_token_ids) else None
         if token_id in params.stop_token_ids or (not params.ignore_eos and token_id in self.executor.eos_token_ids):
             return FinishReason.STOP
         return FinishReason.LENGTH if len(request.output) >= params.max_tokens else None
+
+    def _finish(self, request: Request, reason: FinishReason, now_ns: int, result: StepResult) -> None:
+        request.finish_reason, request.finished_ns = reason, now_ns
+        self._end(request, RequestState.FINISHED, result)
 
     def _give_up(self, request: Request, cause: AbortCause, result: StepResult) -> None:
         request.abort_cause = cause

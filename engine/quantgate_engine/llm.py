@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.config import EngineConfig
@@ -17,11 +17,13 @@ from quantgate_engine.prompts import Prompt, encode_prompt
 from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.step_record import StepRecord
+from quantgate_engine.text.answer_text import AnswerText
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedTokenizerFast
 
+    from quantgate_engine.executor.base import TokenScore
     from quantgate_engine.model_info import ModelInfo
     from quantgate_engine.quant.perturbation import WeightPerturbation
 
@@ -71,6 +73,11 @@ class LLM:
         """Longest prompt plus output that this engine serves."""
         return self._executor.max_context_tokens
 
+    @property
+    def vocab_size(self) -> int:
+        """Token ids run from 0 to one below it."""
+        return self._executor.vocab_size
+
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:
         """The model's tokenizer, with its chat template."""
@@ -100,10 +107,10 @@ class LLM:
                 raise ConfigurationError(refusal)
         self.core.claim()
         try:
-            requests = self._run(zip(request_ids, token_ids, each, strict=True))
+            answers = self._run(zip(request_ids, token_ids, each, strict=True))
         finally:
             self.core.relinquish()
-        return [self._output(request) for request in requests]
+        return [self._output(*answer) for answer in answers]
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
         """Teacher-forced logits of one sequence through the paged path: float32 [len(token_ids), vocabulary].
@@ -114,51 +121,91 @@ class LLM:
         """
         return self._executor.logits(list(token_ids), chunk_tokens)
 
+    def token_scores(self, token_ids: Sequence[int], alternatives: int = 0) -> list[TokenScore]:
+        """Log-probability and rank of each token but the first, after those before it, with its likeliest alternatives.
+
+        As `logits`, it may be called while the engine serves.
+        """
+        return self._executor.token_scores(list(token_ids), alternatives)
+
     def continuation_logits(
         self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
     ) -> list[Tensor]:
         """Teacher-forced logits of several continuations of one prompt, which is computed once.
 
         float32 [len(continuation), vocabulary] for each; row i is the model's view of continuation[i].
-        chunk_tokens: prefill the prompt in chunks of so many tokens; None: the engine's step budget.
+        chunk_tokens: prefill the prompt in chunks of so many tokens; None: the engine's step budget. As `logits`, it
+        may be called while the engine serves.
         """
-        self.core.claim()
-        try:
-            return self._executor.continuation_logits(prompt_ids, continuations, chunk_tokens)
-        finally:
-            self.core.relinquish()
+        return self._executor.continuation_logits(prompt_ids, continuations, chunk_tokens)
 
     def take_steps(self) -> list[StepRecord]:
         """The records of the steps since the last call, in order."""
         return self.core.take_steps()
 
-    def _run(self, arrivals: Iterable[tuple[str, tuple[int, ...], SamplingParams]]) -> list[Request]:
+    def _run(
+        self, arrivals: Iterable[tuple[str, tuple[int, ...], SamplingParams]]
+    ) -> list[tuple[Request, _StopWatch | None]]:
+        """The finished requests, each with its watch where it has stop strings."""
         try:
             requests = [self.core.add_request(*arrival) for arrival in arrivals]
+            watches = {
+                request.request_id: _StopWatch(self.tokenizer, request) for request in requests if request.params.stop
+            }
             while self.core.has_work:
-                for ended in self.core.step().ended:
+                result = self.core.step()
+                for request, token in result.tokens:
+                    watch = watches.get(request.request_id)
+                    if watch is not None and watch.stops_at(token.token_id):
+                        self.core.finish(request.request_id)
+                for ended in result.ended:
                     if ended.state is not RequestState.FINISHED:
                         raise RunError(f"Request {ended.request_id} failed: {ended.error}.")
         finally:
             if self.core.has_work:
                 self.core.abort_all(AbortCause.CANCELLED)
                 self.core.step()
-        return requests
+        return [(request, watches.get(request.request_id)) for request in requests]
 
-    def _output(self, request: Request) -> RequestOutput:
-        reason = request.finish_reason
+    def _output(self, request: Request, watch: _StopWatch | None) -> RequestOutput:
         token_ids = request.output_token_ids
-        shown = token_ids[:-1] if reason is FinishReason.STOP else token_ids
-        finish_reason: Literal["stop", "length"] = "stop" if reason is FinishReason.STOP else "length"
+        stopped = request.finish_reason is FinishReason.STOP
+        if watch is not None:
+            text = watch.text()
+            stopped = stopped or watch.stopped
+        else:
+            text = str(self.tokenizer.decode(list(token_ids[:-1] if stopped else token_ids), skip_special_tokens=True))
         return RequestOutput(
             request_id=request.request_id,
             prompt_token_ids=request.prompt_token_ids,
             token_ids=token_ids,
-            text=str(self.tokenizer.decode(list(shown), skip_special_tokens=True)),
-            finish_reason=finish_reason,
+            text=text,
+            finish_reason="stop" if stopped else "length",
             logprobs=tuple(request.output) if request.params.logprobs is not None else None,
             timing=times_of(request),
         )
+
+
+class _StopWatch:
+    """Reads a request's text for its stop strings while it is drawn."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, request: Request) -> None:
+        self._request = request
+        self._answer = AnswerText(tokenizer, request.params.stop)
+        self._pieces: list[str] = []
+
+    @property
+    def stopped(self) -> bool:
+        return self._answer.stopped
+
+    def stops_at(self, token_id: int) -> bool:
+        """True at the token that completes a stop string; the token that itself ended the request is no text."""
+        if self._request.finish_reason is not FinishReason.STOP:
+            self._pieces.append(self._answer.push(token_id))
+        return self._answer.stopped
+
+    def text(self) -> str:
+        return "".join(self._pieces) + self._answer.end()
 
 
 def _settings(config: EngineConfig | None, fields: dict[str, Any]) -> EngineConfig:

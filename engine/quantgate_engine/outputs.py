@@ -58,10 +58,14 @@ class StreamEnd:
 
 @dataclass(frozen=True, slots=True)
 class StreamChunk:
-    """New tokens of a stream, its end, or both. Exactly one chunk of a stream has its `end` set: the last one."""
+    """New tokens of a stream, its end, or both. Exactly one chunk of a stream has its `end` set: the last one.
+
+    `logprobs` holds one entry per token of `token_ids` where the request asked for log-probabilities, else it is empty.
+    """
 
     token_ids: tuple[int, ...] = ()
     end: StreamEnd | None = None
+    logprobs: tuple[SampledToken, ...] = ()
 
 
 def times_of(request: Request) -> EngineTimes:
@@ -86,3 +90,8 @@ def end_of(request: Request) -> StreamEnd:
         kv_peak_blocks=request.kv_peak_blocks,
         kv_block_seconds=request.kv_block_seconds,
     )
+
+
+def chunk_of(request: Request, token: SampledToken) -> StreamChunk:
+    """One drawn token on its way to the request's reader."""
+    return StreamChunk((token.token_id,), logprobs=(token,) if request.params.logprobs is not None else ())

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quantgate_engine.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-ChatMessage = Mapping[str, str]
+ChatMessage = Mapping[str, Any]
 Prompt = str | Sequence[int] | Sequence[ChatMessage]
 """Text, token ids, or chat messages (`role` and `content`)."""
 
 
-def encode_prompt(tokenizer: PreTrainedTokenizerFast, prompt: Prompt) -> tuple[int, ...]:
+def encode_prompt(
+    tokenizer: PreTrainedTokenizerFast,
+    prompt: Prompt,
+    *,
+    add_special_tokens: bool = True,
+    template_arguments: Mapping[str, Any] | None = None,
+) -> tuple[int, ...]:
     """Token ids of a prompt: text as the tokenizer encodes it by default, chat messages through the model's template.
 
-    The template opens the assistant's turn. Raises ConfigurationError where the prompt is of none of these kinds, or
-    where the model has no template.
+    The template opens the assistant's turn, and reads `template_arguments` beside the messages. add_special_tokens
+    concerns text alone. Raises ConfigurationError where the prompt is of none of these kinds, or where the model has no
+    template or refuses the messages.
     """
     if isinstance(prompt, str):
-        return tuple(tokenizer(prompt)["input_ids"])
+        return tuple(tokenizer(prompt, add_special_tokens=add_special_tokens)["input_ids"])
     if all(isinstance(item, Integral) for item in prompt):
         return tuple(int(item) for item in prompt if isinstance(item, Integral))
     if not all(isinstance(item, Mapping) and {"role", "content"} <= item.keys() for item in prompt):
@@ -34,4 +41,25 @@ def encode_prompt(tokenizer: PreTrainedTokenizerFast, prompt: Prompt) -> tuple[i
     if tokenizer.chat_template is None:
         raise ConfigurationError("The model has no chat template; give the prompt as a string or as token ids.")
     messages = [dict(item) for item in prompt if isinstance(item, Mapping)]
-    return tuple(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False))
+    return _apply_template(tokenizer, messages, template_arguments or {})
+
+
+def _apply_template(
+    tokenizer: PreTrainedTokenizerFast, messages: list[dict[str, Any]], arguments: Mapping[str, Any]
+) -> tuple[int, ...]:
+    # Here, not at the top: `import quantgate_engine` stays light.
+    from inspect import signature
+
+    from jinja2 import TemplateError
+
+    reserved = sorted(arguments.keys() & signature(tokenizer.apply_chat_template).parameters.keys())
+    if reserved:
+        raise ConfigurationError(
+            f"Chat template arguments name {', '.join(reserved)}; expected only variables of the model's own template."
+        )
+    try:
+        token_ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False, **arguments)
+    except (TemplateError, TypeError, UnicodeError) as refused:
+        # Templates raise on what their model does not know, such as two user turns in a row; and they add strings.
+        raise ConfigurationError(f"The model's chat template refuses the messages: {refused}.") from refused
+    return tuple(token_ids)

@@ -299,3 +299,51 @@ def test_two_open_streams_cannot_have_one_id() -> None:
         assert _tokens(await reader) == expected_tokens(prompt(4), 3)
 
     _run(simulation, scenario)
+
+
+def test_a_reader_that_has_enough_ends_its_request_as_finished() -> None:
+    simulation = Simulation()
+    gate = Gate(free_steps=2)
+    simulation.executor.hook = gate
+
+    async def scenario(engine: AsyncLLM) -> None:
+        stream = engine.stream("a", prompt(6), SamplingParams(max_tokens=100))
+        first = await anext(stream)
+        await gate.wait_entered()
+        engine.finish("a")
+        gate.release()
+        rest = [chunk async for chunk in stream]
+        assert _tokens([first, *rest]) == expected_tokens(prompt(6), 2)
+        assert rest[-1].end is not None
+        assert (rest[-1].end.status, rest[-1].end.finish_reason) == ("finished", "stop")
+        assert rest[-1].end.engine is not None
+        assert rest[-1].end.engine.finished_ns is not None
+
+    _run(simulation, scenario)
+    assert simulation.core.aborts_by_cause == {}
+
+
+def test_a_reader_too_slow_for_its_queue_is_given_up_and_told_so() -> None:
+    simulation = Simulation()
+
+    async def scenario() -> None:
+        engine = AsyncLLM(simulation.core, max_unread_chunks=3)
+        await engine.start()
+        slow = engine.stream("slow", prompt(4), SamplingParams(max_tokens=200))
+        chunks = [await anext(slow)]
+        while not simulation.core.aborts_by_cause:
+            await asyncio.sleep(0.001)
+        chunks += [chunk async for chunk in slow]
+        got = _tokens(chunks)
+        # The first token was taken before the queue was full, or after.
+        assert len(got) in (3, 4)
+        assert got == expected_tokens(prompt(4), len(got))
+        assert chunks[-1].end is not None
+        assert (chunks[-1].end.status, chunks[-1].end.abort_cause) == ("aborted", "backpressure")
+        quick = [chunk async for chunk in engine.stream("quick", prompt(4), SamplingParams(max_tokens=3))]
+        assert _tokens(quick) == expected_tokens(prompt(4), 3)
+        await engine.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+    assert simulation.core.aborts_by_cause == {AbortCause.BACKPRESSURE: 1}
+    assert simulation.core.held_blocks == 0

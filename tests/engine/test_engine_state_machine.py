@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.engine.simulation import Simulation, expected_tokens, prompt
 
 from quantgate_engine.executor.base import ScheduledSequence
-from quantgate_engine.request import AbortCause, Request, RequestState
+from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
 from quantgate_engine.sampling_params import SamplingParams
 
 FINAL = {RequestState.FINISHED, RequestState.ABORTED, RequestState.REJECTED}
@@ -31,6 +31,11 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(data=st.data(), cause=st.sampled_from(AbortCause))
     def abort(self, data: st.DataObject, cause: AbortCause) -> None:
         self.simulation.core.abort(data.draw(st.sampled_from(sorted(self.submitted))), cause)
+
+    @precondition(lambda self: self.submitted)
+    @rule(data=st.data())
+    def finish(self, data: st.DataObject) -> None:
+        self.simulation.core.finish(data.draw(st.sampled_from(sorted(self.submitted))))
 
     @rule()
     def step(self) -> None:
@@ -89,7 +94,7 @@ class EngineMachine(RuleBasedStateMachine):
         for request in self.ended:
             want = expected_tokens(request.prompt_token_ids, len(request.output)) if request.output else ()
             assert request.output_token_ids == want
-            if request.state is RequestState.FINISHED:
+            if request.state is RequestState.FINISHED and request.finish_reason is FinishReason.LENGTH:
                 assert len(request.output) == request.params.max_tokens
         records = self.simulation.core.take_steps()
         computed = sum(record.prefill_tokens + record.decode_tokens for record in records)

@@ -40,8 +40,10 @@ def softmax(logits: Tensor) -> list[float]:
         (SamplingParams(temperature=1.0, top_k=2), [4 / 7, 3 / 7, 0, 0, 0]),
         (SamplingParams(temperature=1.0, top_p=0.75), [0.4 / 0.85, 0.3 / 0.85, 0.15 / 0.85, 0, 0]),
         (SamplingParams(temperature=1.0, top_k=4, top_p=0.7), [4 / 7, 3 / 7, 0, 0, 0]),
+        (SamplingParams(temperature=1.0, min_p=0.3), [0.4 / 0.85, 0.3 / 0.85, 0.15 / 0.85, 0, 0]),
+        (SamplingParams(temperature=1.0, min_p=0.3, top_p=0.7), [4 / 7, 3 / 7, 0, 0, 0]),
     ],
-    ids=["plain", "temperature 2", "top-k", "top-p", "top-p of the top-k"],
+    ids=["plain", "temperature 2", "top-k", "top-p", "top-p of the top-k", "min-p", "min-p and top-p"],
 )
 def test_tokens_follow_the_distribution(params: SamplingParams, expected: list[float]) -> None:
     """Draws are seeded: the p-value is a fixed number, not a chance."""
@@ -94,3 +96,10 @@ def test_logprobs_are_the_models_own_and_sorted() -> None:
     assert token.logprob == pytest.approx(float(LOGITS[token.token_id]), abs=1e-5)
     assert [alternative for alternative, _ in token.top_logprobs] == [0, 1, 2]
     assert [value for _, value in token.top_logprobs] == pytest.approx(LOGITS[:3].tolist(), abs=1e-5)
+
+
+def test_a_forced_token_is_taken_and_told_about_as_if_it_had_been_drawn() -> None:
+    [token] = sample(LOGITS.unsqueeze(0), [SamplingRow(SamplingParams(logprobs=1), 3, forced_token_id=4)])
+    assert token.token_id == 4
+    assert token.logprob == pytest.approx(float(LOGITS[4]), abs=1e-5)
+    assert [alternative for alternative, _ in token.top_logprobs] == [0]

@@ -13,7 +13,7 @@ class ScheduledSequence:
     """One request's share of a step: `token_ids` are the tokens to compute now, at `start_position` and after.
 
     `block_table` covers start_position + len(token_ids) slots. `sample` is true where this chunk ends at the last known
-    token, so that the next one is to be drawn with `params`.
+    token, so that the next one is to be drawn with `params`; it is the request's output token number `num_drawn`.
     """
 
     request_id: str
@@ -22,6 +22,13 @@ class ScheduledSequence:
     block_table: tuple[int, ...]
     sample: bool
     params: SamplingParams
+    num_drawn: int = 0
+
+    @property
+    def forced_token_id(self) -> int | None:
+        """The token that this request must take next; None where it is free to draw one."""
+        forced = self.params.forced_token_ids
+        return forced[self.num_drawn] if forced else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,20 @@ class SampledToken:
     token_id: int
     logprob: float | None = None
     top_logprobs: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScore:
+    """What the model thinks of a given token after those before it.
+
+    logprob: natural logarithm; rank: 1 for the likeliest token of the vocabulary; top_logprobs: the most likely tokens
+    there, best first.
+    """
+
+    token_id: int
+    logprob: float
+    rank: int
+    top_logprobs: tuple[tuple[int, float], ...]
 
 
 class Executor(Protocol):

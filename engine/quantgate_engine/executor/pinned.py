@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from quantgate_engine.executor.base import SampledToken, ScheduledSequence
+from quantgate_engine.executor.base import SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.compute_thread import on_compute_thread
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ class PinnedExecutor:
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
         return on_compute_thread(lambda: self._executor.logits(token_ids, chunk_tokens))
+
+    def token_scores(self, token_ids: Sequence[int], alternatives: int) -> list[TokenScore]:
+        return on_compute_thread(lambda: self._executor.token_scores(token_ids, alternatives))
 
     def continuation_logits(
         self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None

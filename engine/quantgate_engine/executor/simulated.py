@@ -62,6 +62,8 @@ class SimulatedExecutor:
     def _draw(self, sequence: ScheduledSequence) -> SampledToken | None:
         if not sequence.sample:
             return None
+        if sequence.forced_token_id is not None:
+            return SampledToken(sequence.forced_token_id)
         position = sequence.start_position + len(sequence.token_ids)
         token_id = simulated_token(sequence.token_ids[-1], position, self.vocab_size, sequence.params.seed)
         return SampledToken(token_id)

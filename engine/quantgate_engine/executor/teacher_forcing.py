@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.executor.base import ScheduledSequence
+from quantgate_engine.executor.base import ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import build_batch
+from quantgate_engine.executor.token_scores import score_rows
 from quantgate_engine.model.decoder import Decoder
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_kernels.types import KVLayer
@@ -50,6 +51,22 @@ class TeacherForcing:
             for start, hidden in self._prefill(token_ids, table, cache, chunk_tokens):
                 output[start : start + hidden.shape[0]] = self._decoder.logits(hidden, exact=True)
         return output
+
+    def token_scores(self, token_ids: Sequence[int], alternatives: int) -> list[TokenScore]:
+        """Scores of all tokens but the first, which nothing comes before; of each, so many likeliest tokens.
+
+        Logits of one chunk stand in memory at a time, however long the sequence.
+        """
+        table = tuple(range(self._blocks_for(len(token_ids))))
+        scores: list[TokenScore] = []
+        with torch.inference_mode():
+            cache = self._allocate(len(table))
+            for start, hidden in self._prefill(token_ids, table, cache, None):
+                following = token_ids[start + 1 : start + hidden.shape[0] + 1]
+                if following:
+                    logits = self._decoder.logits(hidden[: len(following)], exact=True)
+                    scores += score_rows(logits, following, alternatives)
+        return scores
 
     def continuation_logits(
         self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None

@@ -11,7 +11,7 @@ from torch import Tensor
 from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.executor.base import SampledToken, ScheduledSequence
+from quantgate_engine.executor.base import SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import build_batch
 from quantgate_engine.executor.kv_cache import allocate_kv_cache, block_count, context_limit
 from quantgate_engine.executor.teacher_forcing import TeacherForcing
@@ -103,21 +103,18 @@ class TorchExecutor:
             return []
         with self._lock, torch.inference_mode():
             hidden, ends = self._forward(sequences, self._cache)
-            sampling = [index for index, sequence in enumerate(sequences) if sequence.sample]
-            if not sampling:
-                return [None] * len(sequences)
-            last_rows = torch.tensor([ends[index] - 1 for index in sampling], device=self._device)
-            logits = self._decoder.logits(hidden.index_select(0, last_rows))
-            drawn = sample(logits, [_sampling_row(sequences[index]) for index in sampling])
-        tokens: list[SampledToken | None] = [None] * len(sequences)
-        for index, token in zip(sampling, drawn, strict=True):
-            tokens[index] = token
-        return tokens
+            drawn = self._draw(sequences, hidden, ends)
+        return [drawn.get(index) for index in range(len(sequences))]
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
         """See `TeacherForcing.logits`."""
         with self._lock:
             return self._teacher_forcing.logits(token_ids, chunk_tokens)
+
+    def token_scores(self, token_ids: Sequence[int], alternatives: int) -> list[TokenScore]:
+        """See `TeacherForcing.token_scores`."""
+        with self._lock:
+            return self._teacher_forcing.token_scores(token_ids, alternatives)
 
     def continuation_logits(
         self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
@@ -125,6 +122,28 @@ class TorchExecutor:
         """See `TeacherForcing.continuation_logits`."""
         with self._lock:
             return self._teacher_forcing.continuation_logits(prompt_ids, continuations, chunk_tokens)
+
+    def _draw(
+        self, sequences: tuple[ScheduledSequence, ...], hidden: Tensor, ends: tuple[int, ...]
+    ) -> dict[int, SampledToken]:
+        """The tokens of the sequences that are to draw one, by index.
+
+        Those that want probabilities need all logits exact, the others the best: neither pays for the other.
+        """
+        drawn: dict[int, SampledToken] = {}
+        for exact in (False, True):
+            rows = [
+                index
+                for index, sequence in enumerate(sequences)
+                if sequence.sample and (sequence.params.logprobs is not None) == exact
+            ]
+            if rows:
+                last = torch.tensor([ends[index] - 1 for index in rows], device=self._device)
+                logits = self._decoder.logits(hidden.index_select(0, last), exact=exact)
+                drawn.update(
+                    zip(rows, sample(logits, [_sampling_row(sequences[index]) for index in rows]), strict=True)
+                )
+        return drawn
 
     def _forward(
         self, sequences: tuple[ScheduledSequence, ...], cache: tuple[KVLayer, ...]
@@ -147,4 +166,8 @@ def _kernel_set(config: EngineConfig, device: torch.device) -> KernelSet:
 
 
 def _sampling_row(sequence: ScheduledSequence) -> SamplingRow:
-    return SamplingRow(params=sequence.params, position=sequence.start_position + len(sequence.token_ids))
+    return SamplingRow(
+        params=sequence.params,
+        position=sequence.start_position + len(sequence.token_ids),
+        forced_token_id=sequence.forced_token_id,
+    )

@@ -41,7 +41,8 @@ class KVManager:
     @property
     def slot_utilization(self) -> float:
         """Token slots in use / slots in allocated blocks (0 where none is); its complement is the tail waste."""
-        return self._stored_tokens / (self.held_blocks * self.block_size) if self.held_blocks else 0.0
+        held_blocks = self.held_blocks  # Read once: another thread may look while a step gives the last block back.
+        return self._stored_tokens / (held_blocks * self.block_size) if held_blocks else 0.0
 
     def blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_size)

@@ -15,17 +15,23 @@ from quantgate_engine.sampling_params import SamplingParams
 
 @dataclass(frozen=True, slots=True)
 class SamplingRow:
-    """How one row's token is drawn; `position` is the place that the token takes in its sequence."""
+    """How one row's token is drawn; `position` is the place that the token takes in its sequence.
+
+    forced_token_id: the token is given, and only its log-probabilities are asked for.
+    """
 
     params: SamplingParams
     position: int
+    forced_token_id: int | None = None
 
 
 def sample(logits: Tensor, rows: Sequence[SamplingRow]) -> list[SampledToken]:
     """logits float32 [R, vocab], one row per entry of `rows`. Each token depends on its own row alone."""
     tokens: list[int] = logits.argmax(dim=-1).tolist()
     for index, row in enumerate(rows):
-        if row.params.temperature > 0:
+        if row.forced_token_id is not None:
+            tokens[index] = row.forced_token_id
+        elif row.params.temperature > 0:
             tokens[index] = draw_token(logits[index], row)
     return [_sampled_token(*drawn) for drawn in zip(logits, tokens, rows, strict=True)]
 
@@ -33,19 +39,21 @@ def sample(logits: Tensor, rows: Sequence[SamplingRow]) -> list[SampledToken]:
 def draw_token(logits: Tensor, row: SamplingRow) -> int:
     """logits [vocab] -> a token, by inverting the distribution function at the row's uniform number.
 
-    Temperature first, then the `top_k` most likely tokens, then the smallest set of them whose probability reaches
-    `top_p` (Holtzman et al. 2019, arXiv:1904.09751).
+    Temperature first, then the `top_k` most likely tokens; of them, the smallest set whose probability reaches `top_p`
+    (Holtzman et al. 2019, arXiv:1904.09751) and those with at least `min_p` times the likeliest one's probability
+    (Nguyen et al. 2024, arXiv:2407.01082).
     """
     params = row.params
     scaled = logits.double() / params.temperature
-    if params.top_k == 0 and params.top_p == 1.0:
+    if params.top_k == 0 and params.top_p == 1.0 and params.min_p == 0.0:
         return _invert(scaled.softmax(dim=-1), row)
     kept = min(params.top_k or scaled.numel(), scaled.numel())
     likeliest, token_ids = torch.topk(scaled, kept)
     probabilities = likeliest.softmax(dim=-1)
     # A token stays when the mass before it is short of top_p: the first always does.
-    probabilities = probabilities[probabilities.cumsum(dim=-1) - probabilities < params.top_p]
-    return int(token_ids[_invert(probabilities, row)])
+    within_top_p = probabilities.cumsum(dim=-1) - probabilities < params.top_p
+    within_min_p = probabilities >= params.min_p * probabilities[0]
+    return int(token_ids[_invert(probabilities[within_top_p & within_min_p], row)])
 
 
 def _invert(probabilities: Tensor, row: SamplingRow) -> int:
@@ -61,6 +69,6 @@ def _sampled_token(logits: Tensor, token: int, row: SamplingRow) -> SampledToken
     if alternatives is None:
         return SampledToken(token)
     logprobs = logits.log_softmax(dim=-1)
-    values, token_ids = torch.topk(logprobs, alternatives)
+    values, token_ids = torch.topk(logprobs, min(alternatives, logprobs.numel()))
     top = tuple(zip(token_ids.tolist(), values.tolist(), strict=True))
     return SampledToken(token, logprob=float(logprobs[token]), top_logprobs=top)

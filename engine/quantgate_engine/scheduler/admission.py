@@ -23,10 +23,11 @@ class GuaranteedAdmission:
         prompt, output = len(request.prompt_token_ids), request.params.max_tokens
         if prompt == 0:
             return f"Request {request.request_id} has an empty prompt; expected at least 1 token."
-        if min(request.prompt_token_ids) < 0 or max(request.prompt_token_ids) >= self._vocab_size:
+        token_ids = request.prompt_token_ids + request.params.forced_token_ids
+        if min(token_ids) < 0 or max(token_ids) >= self._vocab_size:
             return (
-                f"Request {request.request_id} has token ids from {min(request.prompt_token_ids)} to "
-                f"{max(request.prompt_token_ids)}; expected 0 to {self._vocab_size - 1}, the model's vocabulary."
+                f"Request {request.request_id} has token ids from {min(token_ids)} to {max(token_ids)}; "
+                f"expected 0 to {self._vocab_size - 1}, the model's vocabulary."
             )
         if prompt + output > self._max_context_tokens:
             return (

@@ -89,4 +89,5 @@ class Scheduler:
             block_table=self._kv.grow(request.request_id, end, now_ns),
             sample=end == request.num_tokens,
             params=request.params,
+            num_drawn=len(request.output),
         )

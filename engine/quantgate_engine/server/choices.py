@@ -1,0 +1,61 @@
+"""The answers that a request asks for, as the engine is to compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.sampling.seeds import derived_seed
+from quantgate_engine.sampling_params import SamplingParams
+from quantgate_engine.server.api_error import ApiError, bad_request
+from quantgate_engine.server.protocol.generation import GenerationRequest
+from quantgate_engine.server.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer to one prompt. params: None where nothing is to be generated."""
+
+    index: int
+    request_id: str
+    prompt_token_ids: tuple[int, ...]
+    params: SamplingParams | None
+
+
+def make_choices(
+    service: Service,
+    body: GenerationRequest,
+    prompts: Sequence[tuple[int, ...]],
+    *,
+    answer_id: str,
+    max_tokens: int,
+    logprobs: int | None,
+) -> list[Choice]:
+    """`body.n` choices for each prompt; choice i of a prompt draws by the i-th seed made of the request's.
+
+    Raises ApiError 400 where the fields do not go together or a prompt could never run.
+    """
+    seed = service.seed_of(body.seed)
+    choices: list[Choice] = []
+    for prompt in prompts:
+        for number in range(body.n):
+            try:
+                params = (
+                    body.sampling_params(max_tokens, derived_seed(seed, number), logprobs) if max_tokens > 0 else None
+                )
+            except ConfigurationError as wrong:
+                raise bad_request(str(wrong).replace("SamplingParams.", "")) from wrong
+            choice = Choice(len(choices), f"{answer_id}-{len(choices)}", prompt, params)
+            _refuse_impossible(service, choice)
+            choices.append(choice)
+    return choices
+
+
+def _refuse_impossible(service: Service, choice: Choice) -> None:
+    if choice.params is None:
+        return
+    refusal = service.engine.refusal(choice.request_id, choice.prompt_token_ids, choice.params)
+    if refusal is not None:
+        too_long = len(choice.prompt_token_ids) + choice.params.max_tokens > service.llm.max_context_tokens
+        raise ApiError(400, refusal, code="context_length_exceeded" if too_long else "cannot_run")

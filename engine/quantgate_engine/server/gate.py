@@ -1,0 +1,70 @@
+"""How many requests are in the house, and whether more may come in."""
+
+from __future__ import annotations
+
+import asyncio
+
+from quantgate_engine.server.api_error import unavailable
+
+_RETRY_AFTER_S = 1.0
+
+
+class Gate:
+    """Counts engine requests from their arrival to the last byte of their answers.
+
+    capacity: those that the engine runs and those that may wait.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._inside = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self.draining = False
+
+    @property
+    def inside(self) -> int:
+        return self._inside
+
+    def enter(self) -> Ticket:
+        """Lets one request in; raises ApiError 503 where the server is full or about to stop."""
+        if self.draining:
+            raise unavailable("The server is shutting down; send the request to another one.", "shutting_down")
+        ticket = Ticket(self)
+        ticket.widen(1)
+        return ticket
+
+    async def wait_empty(self) -> None:
+        await self._empty.wait()
+
+    def _admit(self, count: int) -> None:
+        if self._inside + count > self._capacity:
+            raise unavailable(
+                f"The server has {self._inside} requests, and room for {self._capacity}; try again shortly.",
+                "queue_full",
+                _RETRY_AFTER_S,
+            )
+        self._inside += count
+        self._empty.clear()
+
+    def _leave(self, count: int) -> None:
+        self._inside -= count
+        if self._inside == 0:
+            self._empty.set()
+
+
+class Ticket:
+    """One HTTP request's place; it may take more where it asks for several answers."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._width = 0
+
+    def widen(self, count: int) -> None:
+        """Takes `count` more places; raises ApiError 503 where they are not to be had."""
+        self._gate._admit(count)
+        self._width += count
+
+    def leave(self) -> None:
+        self._gate._leave(self._width)
+        self._width = 0

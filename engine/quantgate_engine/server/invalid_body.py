@@ -1,0 +1,29 @@
+"""One sentence about what is wrong with a request's body."""
+
+from __future__ import annotations
+
+from fastapi.exceptions import RequestValidationError
+
+from quantgate_engine.server.api_error import ApiError, bad_request
+
+_MOST_FORMS = 4
+
+
+def invalid_body(error: RequestValidationError) -> ApiError:
+    """ApiError 400 that names the first field at fault, with all the forms that it might have had."""
+    details = error.errors()
+    first = details[0]
+    if first["type"] == "json_invalid":
+        return bad_request(f"The body is not valid JSON: {first.get('ctx', {}).get('error', first['msg'])}.")
+    location = [str(part) for part in first["loc"][1:]]
+    field = first.get("ctx", {}).get("field") or (location[0] if location else None)
+    if field is None:
+        return bad_request(
+            f"The body is not what this route takes ({first['msg']}); send a JSON object with Content-Type "
+            "application/json."
+        )
+    of_field = [detail for detail in details if [str(part) for part in detail["loc"][1:2]] == location[:1]]
+    # A field of several forms fails in each of them; each message is worth telling once.
+    messages = list(dict.fromkeys(str(detail["msg"]) for detail in of_field))[:_MOST_FORMS]
+    where = ".".join(location) if len(of_field) == 1 and location else field
+    return bad_request(f"{where}: {'; or '.join(messages)}.", field)

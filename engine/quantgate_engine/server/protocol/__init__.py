@@ -1,0 +1,1 @@
+"""What clients may send, validated; see OpenAI's API reference for the fields that it shares."""

@@ -1,0 +1,82 @@
+"""The fields that both kinds of completion share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from quantgate_engine.sampling_params import MAX_LOGPROBS, SamplingParams
+from quantgate_engine.server.protocol.unsupported import refuse_unsupported
+
+MAX_CHOICES = 128
+MAX_STOP_STRINGS = 16
+
+# At each token, every beginning of every stop string is looked for.
+StopString = Annotated[str, Field(max_length=1024)]
+Alternatives = Annotated[int, Field(ge=0, le=MAX_LOGPROBS)]
+TokenId = Annotated[int, Field(ge=0)]
+
+
+class StreamOptions(BaseModel):
+    """include_usage: a last event with the counts of tokens."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    include_usage: bool = False
+
+
+class GenerationRequest(BaseModel):
+    """How an answer is to be drawn, and what is to be told about it.
+
+    Fields without an effect on the answer (`user`, `metadata` ...) are ignored, and null is as good as absent. Beside
+    OpenAI's fields stand those that vLLM has too: top_k, min_p, stop_token_ids, ignore_eos, chat_template_kwargs,
+    prompt_logprobs, return_token_ids and return_tokens_as_token_ids; forced_token_ids is this server's own.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", allow_inf_nan=False)
+
+    model: str | None = None
+    n: int = Field(default=1, ge=1, le=MAX_CHOICES)
+    temperature: float = Field(default=1.0, ge=0)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    top_k: int = Field(default=0, ge=-1)
+    min_p: float = Field(default=0.0, ge=0, le=1)
+    seed: int | None = None
+    stop: StopString | Annotated[list[StopString], Field(max_length=MAX_STOP_STRINGS)] = Field(default_factory=list)
+    stop_token_ids: list[TokenId] = Field(default_factory=list)
+    ignore_eos: bool = False
+    stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
+    prompt_logprobs: Alternatives | None = None
+    return_token_ids: bool = False
+    return_tokens_as_token_ids: bool = False
+    forced_token_ids: list[TokenId] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict):
+            return fields
+        refuse_unsupported(fields)
+        return {name: value for name, value in fields.items() if value is not None}
+
+    @property
+    def stop_strings(self) -> tuple[str, ...]:
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+
+    def sampling_params(self, max_tokens: int, seed: int, logprobs: int | None) -> SamplingParams:
+        """Raises ConfigurationError where the fields do not go together."""
+        return SamplingParams(
+            max_tokens=max_tokens,
+            temperature=self.temperature,
+            top_k=max(self.top_k, 0),
+            top_p=self.top_p,
+            min_p=self.min_p,
+            seed=seed,
+            stop=self.stop_strings,
+            stop_token_ids=tuple(self.stop_token_ids),
+            ignore_eos=self.ignore_eos,
+            logprobs=logprobs,
+            forced_token_ids=tuple(self.forced_token_ids),
+        )

@@ -1,0 +1,136 @@
+"""`quantgate serve`: the bundled engine behind OpenAI's interface."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from quantgate_engine.errors import ConfigurationError
+from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
+
+SERVE_SCHEMA = "quantgate.serve/1"
+
+_RATE = re.compile(r"(\d+)(?:/min)?")
+
+
+def serve(
+    model: Annotated[str, typer.Argument(help="Known name, Hugging Face folder or id, or GGUF file.")],
+    scheme: Annotated[str, typer.Option(help="Quantization scheme, such as fp16, int8-w8a16 or int4-g64.")] = "fp16",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
+    served_model_name: Annotated[
+        str | None, typer.Option(help="The model's name in requests; its own by default.")
+    ] = None,
+    max_active_requests: Annotated[int, typer.Option(min=1, help="Requests that are computed at a time.")] = 16,
+    max_step_tokens: Annotated[int, typer.Option(min=1, help="Token budget of one engine step.")] = 256,
+    max_context_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Longest prompt plus answer; the model's limit by default.")
+    ] = None,
+    block_size: Annotated[int, typer.Option(min=1, help="Token slots of one KV block.")] = 16,
+    num_kv_blocks: Annotated[
+        int | None, typer.Option(min=1, help="Blocks of the KV cache; by default for all active requests.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Compute threads.")] = None,
+    kernel_set: Annotated[KernelSetName, typer.Option(help="Kernels to compute with.")] = AUTO,
+    api_key_env: Annotated[
+        list[str] | None,
+        typer.Option(help="Environment variable with the key that clients must send (commas separate several)."),
+    ] = None,
+    rate_limit: Annotated[str | None, typer.Option(help="Requests of one key, such as 600/min.")] = None,
+    max_body_bytes: Annotated[int, typer.Option(min=1, help="Largest body of a request.")] = 8 * 1024 * 1024,
+    max_queue: Annotated[int, typer.Option(min=0, help="Requests that may wait for their turn.")] = 256,
+    request_timeout: Annotated[float, typer.Option(min=0.001, help="Seconds that one request may take.")] = 600.0,
+    drain_seconds: Annotated[
+        float, typer.Option(min=0.0, help="Seconds that running requests have once the server is told to stop.")
+    ] = 30.0,
+    default_max_tokens: Annotated[int, typer.Option(min=1, help="Limit of chat answers that state none.")] = 1024,
+    seed: Annotated[int, typer.Option(help="Seed of the draws of requests that state none.")] = 0,
+    json_output: Annotated[
+        bool, typer.Option("--json", help="One JSON line on standard output when the server is ready.")
+    ] = False,
+) -> None:
+    """Serve a model through OpenAI's interface until it is told to stop (SIGTERM or Ctrl-C).
+
+    Example: quantgate serve smollm2-135m-instruct --scheme int4-g64 --port 8001
+    """
+    api_keys = _api_keys(api_key_env or [])
+    requests_per_minute = _requests_per_minute(rate_limit)
+    console = Console(stderr=True)
+    if not api_keys and not _is_loopback(host):
+        _tell(console, f"Warning: {host} is open to the network and there is no API key; set one with --api-key-env.")
+
+    from quantgate_engine import LLM, EngineConfig
+    from quantgate_engine.server.app import create_app
+    from quantgate_engine.server.serve import bind, url_of
+    from quantgate_engine.server.serve import serve as run_server
+    from quantgate_engine.server.settings import ServerSettings
+
+    config = EngineConfig(
+        max_active_requests=max_active_requests,
+        max_step_tokens=max_step_tokens,
+        max_context_tokens=max_context_tokens,
+        block_size=block_size,
+        num_kv_blocks=num_kv_blocks,
+        threads=threads,
+        kernel_set=kernel_set,
+    )
+    with bind(host, port) as listening:
+        llm = LLM(model, scheme, config)
+        settings = ServerSettings(
+            served_name=served_model_name or llm.info.name,
+            api_keys=api_keys,
+            requests_per_minute=requests_per_minute,
+            max_body_bytes=max_body_bytes,
+            max_queue=max_queue,
+            request_timeout_s=request_timeout,
+            drain_s=drain_seconds,
+            default_max_tokens=default_max_tokens,
+            seed=seed,
+        )
+        url = url_of(listening)
+
+        def ready() -> None:
+            _tell(console, f"serving on {url} ({settings.served_name}, {llm.info.scheme})")
+            if json_output:
+                line = {"schema": SERVE_SCHEMA, "url": url, "model": settings.served_name, "scheme": llm.info.scheme}
+                typer.echo(json.dumps(line))
+
+        run_server(create_app(llm, settings), listening, ready)
+
+
+def _api_keys(names: list[str]) -> tuple[str, ...]:
+    keys: list[str] = []
+    for name in names:
+        given = [key.strip() for key in os.environ.get(name, "").split(",") if key.strip()]
+        if not given:
+            raise ConfigurationError(
+                f"--api-key-env names {name}, which is not set or empty; put the key into that environment variable."
+            )
+        keys += given
+    return tuple(keys)
+
+
+def _requests_per_minute(text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = _RATE.fullmatch(text.strip())
+    if match is None or int(match[1]) < 1:
+        raise ConfigurationError(f"--rate-limit is {text!r}; expected requests per minute, such as 600/min.")
+    return int(match[1])
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _tell(console: Console, message: str) -> None:
+    console.print(message, markup=False, highlight=False, soft_wrap=True)

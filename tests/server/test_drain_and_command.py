@@ -1,0 +1,140 @@
+"""The end of a server, and `quantgate serve` as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import openai
+import pytest
+from tests.server.running import LIMIT_S, RunningServer, wait_until
+
+from quantgate_engine import LLM
+from quantgate_engine.request import AbortCause
+
+LONG = {"prompt": "a", "max_tokens": 450, "ignore_eos": True, "stream": True}
+
+
+async def _status(url: str, method: str = "GET", body: Any = None) -> int:
+    # A connection of its own: those that were open before are closed at the end.
+    async with aiohttp.ClientSession() as session, session.request(method, url, json=body) as response:
+        await response.read()
+        return response.status
+
+
+def test_a_drain_lets_those_that_run_finish_and_no_new_ones_in(load: Callable[..., LLM]) -> None:
+    server = RunningServer(load(), drain_s=float(LIMIT_S)).__enter__()
+
+    async def scenario() -> bytes:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{server.url}/v1/completions", json=LONG) as response,
+        ):
+            first = await response.content.readline()
+            server.begin_drain()
+            await asyncio.to_thread(wait_until, lambda: server.service.gate.draining)
+            assert await _status(f"{server.url}/health") == 503
+            assert await _status(f"{server.url}/v1/completions", "POST", {"prompt": "a"}) == 503
+            return first + await response.read()
+
+    content = asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+    assert content.endswith(b"data: [DONE]\n\n")
+    assert b'"finish_reason":"length"' in content
+    server.join()
+    assert server.llm.core.aborts_by_cause == {}
+    assert server.llm.core.held_blocks == 0
+
+
+def test_after_the_drain_time_the_rest_is_given_up_and_told_so(load: Callable[..., LLM]) -> None:
+    server = RunningServer(load(), drain_s=0.0).__enter__()
+
+    async def scenario() -> bytes:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{server.url}/v1/completions", json=LONG) as response,
+        ):
+            await response.content.readline()
+            server.begin_drain()
+            return await response.read()
+
+    content = asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+    last = content.strip().splitlines()[-1]
+    assert json.loads(last.removeprefix(b"data: "))["error"]["code"] == "shutting_down"
+    server.join()
+    assert server.llm.core.aborts_by_cause == {AbortCause.SHUTDOWN: 1}
+    assert server.llm.core.held_blocks == 0
+
+
+def _command(model: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "quantgate", "serve", str(model), "--scheme", "fp32", *options]
+
+
+@contextmanager
+def _process(command: list[str], environment: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | (environment or {})
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=LIMIT_S)
+
+
+def test_the_command_serves_with_a_key_and_ends_with_zero(byte_model: Path) -> None:
+    options = ["--port", "0", "--served-model-name", "mine", "--api-key-env", "TEST_SERVE_KEY", "--json"]
+    with _process(_command(byte_model, *options), {"TEST_SERVE_KEY": "one, two"}) as process:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        assert (ready["schema"], ready["model"], ready["scheme"]) == ("quantgate.serve/1", "mine", "fp32")
+        with openai.OpenAI(base_url=f"{ready['url']}/v1", api_key="two", max_retries=0, timeout=LIMIT_S) as client:
+            assert client.models.list().data[0].id == "mine"
+            assert client.completions.create(model="mine", prompt="a", max_tokens=2).choices
+        with (
+            openai.OpenAI(base_url=f"{ready['url']}/v1", api_key="three", max_retries=0) as stranger,
+            pytest.raises(openai.AuthenticationError),
+        ):
+            stranger.models.list()
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 0
+        assert errors.splitlines() == [f"serving on {ready['url']} (mine, fp32)"]
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "message"),
+    [
+        (["--api-key-env", "TEST_NO_SUCH_KEY"], {}, "--api-key-env names TEST_NO_SUCH_KEY, which is not set or empty"),
+        (["--rate-limit", "often"], {}, "--rate-limit is 'often'; expected requests per minute"),
+        (["--host", "256.1.1.1"], {}, "256.1.1.1:8000 cannot be served on"),
+        (["--scheme", "int5"], {}, "int5"),
+    ],
+)
+def test_wrong_settings_end_with_one_sentence(
+    byte_model: Path, options: list[str], environment: dict[str, str], message: str
+) -> None:
+    with _process(_command(byte_model, *options), environment) as process:
+        _, errors = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 2
+        assert message in errors
+        assert "Traceback" not in errors
+
+
+def test_an_open_address_without_a_key_is_warned_about(byte_model: Path) -> None:
+    with _process(_command(byte_model, "--host", "0.0.0.0", "--port", "0")) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("Warning: 0.0.0.0 is open to the network")
+        assert process.stderr.readline().startswith("serving on http://0.0.0.0:")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 0
