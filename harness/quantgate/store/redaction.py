@@ -1,8 +1,14 @@
-"""Which columns hold what users and models wrote, and how a table loses them (`--no-text`)."""
+"""What a run without text (`--no-text`) leaves out: the one place that says which stored fields hold text.
+
+Text is what users and models wrote, and whatever may quote it. Everything that is written into a run's folder goes
+through `RunFolder`, which asks here; verdict and report are made from what the folder holds.
+"""
 
 from __future__ import annotations
 
 import pyarrow as pa
+
+from quantgate.store.manifest import RunManifest
 
 TEXT_COLUMNS: dict[str, tuple[str, ...]] = {
     # Token ids are text to anyone who has the tokenizer.
@@ -14,6 +20,8 @@ TEXT_COLUMNS: dict[str, tuple[str, ...]] = {
     "judgements": ("reason",),
 }
 
+FAILURE_NOT_KEPT = "The reason was printed when the run ended; it may quote a prompt, so it is not kept (--no-text)."
+
 
 def without_text(table_name: str, table: pa.Table) -> pa.Table:
     """The table with its text columns emptied: null, or an empty list where the column may not be null."""
@@ -23,3 +31,10 @@ def without_text(table_name: str, table: pa.Table) -> pa.Table:
         empty = pa.array([None if field.nullable else []] * table.num_rows, type=field.type)
         table = table.set_column(index, field, empty)
     return table
+
+
+def manifest_without_text(manifest: RunManifest) -> RunManifest:
+    """The manifest without the words of an error; an interrupt quotes nobody."""
+    if manifest.failure is None or manifest.state == "interrupted":
+        return manifest
+    return manifest.model_copy(update={"failure": FAILURE_NOT_KEPT})

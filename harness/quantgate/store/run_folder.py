@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from quantgate.problem import first_problem
 from quantgate.store.atomic_file import write_atomically, write_error
 from quantgate.store.manifest import MANIFEST_SCHEMA, RunManifest
-from quantgate.store.redaction import without_text
+from quantgate.store.redaction import manifest_without_text, without_text
 from quantgate.store.run_id import new_run_id
 from quantgate.store.schemas import OPTIONAL_TABLES, TABLES
 from quantgate.store.table_file import read_table, write_table
@@ -62,7 +62,9 @@ class RunFolder:
         return cls(path, run_id, keep_text)
 
     def write_manifest(self, manifest: RunManifest) -> None:
-        self.write_text(MANIFEST_FILE, manifest.model_dump_json(by_alias=True, indent=2) + "\n")
+        """Writes `run.json`, without words that may quote a prompt where the run keeps no text."""
+        kept = manifest if self.keep_text else manifest_without_text(manifest)
+        self.write_text(MANIFEST_FILE, kept.model_dump_json(by_alias=True, indent=2) + "\n")
 
     def write_table(self, table_name: str, table: pa.Table) -> None:
         """Writes `requests`, `steps` or `quality`, without its text columns where the run keeps no text."""
