@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quantgate.replay.interleave import Cell, interleave
+from quantgate.replay.interleave import Cell, interleave, interleave_whole_passes
 
 
 def test_two_arms_go_a_b_b_a_and_the_mirror_of_it() -> None:
@@ -42,3 +42,18 @@ def test_mean_positions_are_equal_over_pairs_and_all_positions_over_a_full_turn(
     for places in positions.values():
         assert all(places[i] + places[i + 1] == arms - 1 for i in range(0, len(places), 2))
         assert Counter(places) == Counter(dict.fromkeys(range(arms), 2 * turns))
+
+
+def test_arms_that_cannot_be_up_together_alternate_by_whole_passes() -> None:
+    cells = interleave_whole_passes(["A", "B"], blocks=2, passes=4)
+    assert "".join(cell.arm_id for cell in cells) == "AABBBBAABBAAAABB"
+    assert cells[4:6] == (Cell(1, 0, "B"), Cell(1, 1, "B"))
+
+
+@given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 6))
+def test_whole_passes_hold_every_cell_once_and_take_the_order_of_blocks(arms: int, blocks: int, passes: int) -> None:
+    arm_ids = [f"arm{i}" for i in range(arms)]
+    cells = interleave_whole_passes(arm_ids, blocks, passes)
+    assert Counter(cells) == Counter(interleave(arm_ids, blocks, passes))
+    turns = [cell.arm_id for cell in cells if cell.block_index == 0]
+    assert turns == [cell.arm_id for cell in interleave(arm_ids, blocks=1, passes=passes)]

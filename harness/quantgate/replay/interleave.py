@@ -25,8 +25,27 @@ def interleave(arm_ids: Sequence[str], blocks: int, passes: int = 1) -> tuple[Ce
     cells = []
     for index in range(passes * blocks):
         pass_index, block_index = divmod(index, blocks)
-        pair, second = divmod(index, 2)
-        first_arm = pair % len(arm_ids)
-        order = [*arm_ids[first_arm:], *arm_ids[:first_arm]]
-        cells += [Cell(pass_index, block_index, arm_id) for arm_id in (reversed(order) if second else order)]
+        cells += [Cell(pass_index, block_index, arm_id) for arm_id in _order(arm_ids, index)]
     return tuple(cells)
+
+
+def interleave_whole_passes(arm_ids: Sequence[str], blocks: int, passes: int) -> tuple[Cell, ...]:
+    """The same order with whole passes as turns, for arms that cannot be up together.
+
+    An arm runs all blocks of a pass before the next one comes up. The second pass of a pair begins with the arm that
+    the first ended with, which stays up. A single pass is not counterbalanced: a drift over it touches the arms unlike.
+    """
+    return tuple(
+        Cell(pass_index, block_index, arm_id)
+        for pass_index in range(passes)
+        for arm_id in _order(arm_ids, pass_index)
+        for block_index in range(blocks)
+    )
+
+
+def _order(arm_ids: Sequence[str], turn: int) -> list[str]:
+    """The arms in the order of the `turn`-th block or pass."""
+    pair, second = divmod(turn, 2)
+    first_arm = pair % len(arm_ids)
+    order = [*arm_ids[first_arm:], *arm_ids[:first_arm]]
+    return order[::-1] if second else order
