@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from quantgate.replay.arms import ReplayArm
 from quantgate.replay.driver import Driver
-from quantgate.replay.interleave import Cell, interleave
+from quantgate.replay.history import History
+from quantgate.replay.hooks import ReplayHooks
+from quantgate.replay.interleave import Cell, interleave, interleave_whole_passes
 from quantgate.replay.observation import RequestObservation
 from quantgate.replay.progress import ReplayProgress
 from quantgate.replay.replay_log import CellResult, ReplayLog
 from quantgate.replay.rows import request_table, step_table
-from quantgate.targets.base import Target
+from quantgate.targets.base import TargetGoneError
 from quantgate.workload.plan import PlannedRequest, ReplayPlan
 from quantgate_engine.clock import Clock
+
+__all__ = ["ReplayHooks", "ReplayOptions", "run_replay"]
 
 # Time between taking a cell's anchor and its first deadline, so that setting up the tasks makes no request late.
 _LEAD_NS = 20_000_000
@@ -23,24 +28,17 @@ _LEAD_NS = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """passes: how often each arm replays the whole plan; warmup_requests: sent first to each target and not logged."""
+    """passes: how often each arm replays the whole plan; warmup_requests: sent first to each target and not logged.
+
+    history: makes the later turns of sessions (None: as planned). exclusive: only one arm can be up, so that whole
+    passes take turns instead of blocks; each arm's target is started and warmed up for its turn and stopped after it.
+    """
 
     passes: int = 1
     warmup_requests: int = 4
     request_timeout_seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayHooks:
-    """Called in the driver's thread where they are given.
-
-    on_progress: after each request and each cell; on_cell: when a cell's rows are in the log, also for a cell that was
-    cut short; thread_cpu_ns: CPU time of the calling thread (`time.thread_time_ns`).
-    """
-
-    on_progress: Callable[[ReplayProgress], None] | None = None
-    on_cell: Callable[[CellResult], None] | None = None
-    thread_cpu_ns: Callable[[], int] | None = None
+    exclusive: bool = False
+    history: History | None = None
 
 
 async def run_replay(
@@ -55,8 +53,8 @@ async def run_replay(
 ) -> None:
     """Fills `log` cell by cell; a cell starts when the one before has drained.
 
-    `origin_ns` is the run's start on `clock`: times in the log count from it. When cancelled, what ended so far is in
-    the log before the cancellation goes on.
+    `origin_ns` is the run's start on `clock`: times in the log count from it. When cancelled, and when a target is gone
+    (TargetGoneError), what ended so far is in the log before the exception goes on.
     """
     replay = _Replay(plan, arms, log, clock, origin_ns, options or ReplayOptions(), hooks or ReplayHooks())
     await replay.run()
@@ -75,36 +73,70 @@ class _Replay:
     ) -> None:
         self._blocks = [plan.block(index) for index in range(plan.num_blocks)]
         self._targets = {arm.arm_id: arm.target for arm in arms}
-        self._cells = interleave(list(self._targets), plan.num_blocks, options.passes)
+        self._exclusive = options.exclusive
+        order = interleave_whole_passes if options.exclusive else interleave
+        self._cells = order(list(self._targets), plan.num_blocks, options.passes)
         self._warmup = [_lone(request, index) for index, request in enumerate(plan.requests[: options.warmup_requests])]
         timeout = options.request_timeout_seconds
         self._timeout_ns = None if timeout is None else round(timeout * 1e9)
+        self._history = options.history
         self._log, self._clock, self._origin_ns, self._hooks = log, clock, origin_ns, hooks
         self._started_ns = clock.now_ns()
         self._requests_done = 0
         self._requests_total = options.passes * len(self._targets) * len(plan.requests)
 
     async def run(self) -> None:
-        distinct_targets = list({id(target): target for target in self._targets.values()}.values())
+        await (self._run_one_arm_at_a_time() if self._exclusive else self._run_side_by_side())
+
+    async def _run_side_by_side(self) -> None:
+        # An arm whose target another arm has as well (the A/A arm) needs no start of its own.
+        first_arms: dict[int, str] = {}
+        for arm_id, target in self._targets.items():
+            first_arms.setdefault(id(target), arm_id)
         async with AsyncExitStack() as stack:
-            for target in distinct_targets:
-                stack.push_async_callback(target.stop)
-                await target.start()
-            for target in distinct_targets:
-                await self._warm_up(target)
+            for arm_id in first_arms.values():
+                await self._start(arm_id, stack)
+            for arm_id in first_arms.values():
+                await self._warm_up(arm_id)
             self._started_ns = self._clock.now_ns()
             for cell in self._cells:
                 await self._run_cell(cell)
 
-    async def _warm_up(self, target: Target) -> None:
+    async def _run_one_arm_at_a_time(self) -> None:
+        for arm_id, cells in groupby(self._cells, key=lambda cell: cell.arm_id):
+            async with AsyncExitStack() as stack:
+                await self._start(arm_id, stack)
+                await self._warm_up(arm_id)
+                for cell in cells:
+                    await self._run_cell(cell)
+
+    async def _start(self, arm_id: str, stack: AsyncExitStack) -> None:
+        """Brings the arm up and starts its target; `stack` will stop the target."""
+        if self._hooks.bring_up is not None:
+            await self._hooks.bring_up(arm_id)
+        target = self._targets[arm_id]
+        stack.push_async_callback(target.stop)
+        await target.start()
+
+    async def _warm_up(self, arm_id: str) -> None:
         ignored: list[RequestObservation] = []
-        await Driver(target, self._clock, ignored.append, self._timeout_ns).replay(self._warmup, self._clock.now_ns())
+        target = self._targets[arm_id]
+        driver = Driver(target, self._clock, ignored.append, self._timeout_ns)
+        async with self._with_last_words(arm_id):
+            await driver.replay(self._warmup, self._clock.now_ns())
         target.take_steps()
 
     async def _run_cell(self, cell: Cell) -> None:
-        requests, target = self._blocks[cell.block_index], self._targets[cell.arm_id]
-        if not requests:
+        if not self._blocks[cell.block_index]:
             return
+        if self._hooks.before_cell is not None:
+            await self._hooks.before_cell(cell)
+        async with self._with_last_words(cell.arm_id), self._watched(cell):
+            await self._replay_cell(cell)
+        self._report(cell.arm_id)
+
+    async def _replay_cell(self, cell: Cell) -> None:
+        requests, target = self._blocks[cell.block_index], self._targets[cell.arm_id]
         observations: list[RequestObservation] = []
 
         def on_ended(observation: RequestObservation) -> None:
@@ -116,7 +148,7 @@ class _Replay:
         cpu_before_ns = self._thread_cpu_ns()
         anchor_ns = self._clock.now_ns() + _LEAD_NS
         try:
-            driver = Driver(target, self._clock, on_ended, self._timeout_ns)
+            driver = Driver(target, self._clock, on_ended, self._timeout_ns, self._history)
             await driver.replay(requests, anchor_ns - plan_start_ns)
         finally:
             cpu_after_ns = self._thread_cpu_ns()
@@ -133,7 +165,20 @@ class _Replay:
             self._log.cells.append(result)
             if self._hooks.on_cell is not None:
                 self._hooks.on_cell(result)
-        self._report(cell.arm_id)
+
+    def _watched(self, cell: Cell) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._hooks.watch_cell is None else self._hooks.watch_cell(cell)
+
+    @asynccontextmanager
+    async def _with_last_words(self, arm_id: str) -> AsyncIterator[None]:
+        """Adds to the error of a target that is gone what is known of its server's death."""
+        try:
+            yield
+        except TargetGoneError as gone:
+            last_words = await self._hooks.last_words(arm_id) if self._hooks.last_words is not None else None
+            if last_words is None:
+                raise
+            raise TargetGoneError(f"{gone} {last_words}") from gone
 
     def _thread_cpu_ns(self) -> int | None:
         return None if self._hooks.thread_cpu_ns is None else self._hooks.thread_cpu_ns()
