@@ -87,6 +87,7 @@ def _request_rows(arm: SyntheticArm, count: int, base: Any, rng: np.random.Gener
                 "arrived_ns": scheduled, "admitted_ns": scheduled, "engine_first_token_ns": first,
                 "engine_finished_ns": last, "preemptions": 0, "recomputed_tokens": 0, "cached_prompt_tokens": 0,
                 "kv_peak_blocks": 1, "kv_block_seconds": 0.0, "output_token_ids": [], "prompt_text": None,
+                "counted_by": "engine", "chunks": 0, "first_answer_ns": None if failed else first, "attempts": 1,
                 "output_text": None,
             }
         )  # fmt: skip

@@ -21,6 +21,7 @@ def request_row(request_id: str = "r1", **columns: Any) -> dict[str, Any]:
         "token_times_ns": [11 * MS, 21 * MS, 41 * MS], "arrived_ns": 2 * MS, "admitted_ns": 4 * MS,
         "engine_first_token_ns": 10 * MS, "engine_finished_ns": 40 * MS, "preemptions": 0, "recomputed_tokens": 0,
         "cached_prompt_tokens": 0, "kv_peak_blocks": 1, "kv_block_seconds": 0.04, "output_token_ids": [7, 8, 9],
+        "counted_by": "engine", "chunks": 3, "first_answer_ns": 11 * MS, "attempts": 1,
     }  # fmt: skip
     assert not set(columns) - set(REQUESTS.names)
     return row | columns
@@ -31,6 +32,7 @@ def unanswered_row(request_id: str, status: str, **columns: Any) -> dict[str, An
     nothing = {
         "output_tokens": 0, "finish_reason": None, "first_token_ns": None, "last_token_ns": None, "token_times_ns": [],
         "admitted_ns": None, "engine_first_token_ns": None, "engine_finished_ns": None, "output_token_ids": [],
+        "first_answer_ns": None, "chunks": 0,
     }  # fmt: skip
     return request_row(request_id, status=status, **nothing | columns)
 
