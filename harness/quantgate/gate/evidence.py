@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from quantgate.judging.pair_verdicts import JudgedPair, judged_pairs
 from quantgate.metrics.columns import is_equal
 from quantgate.stats.clusters import cluster_numbers, run_length
 from quantgate.store.run_folder import LoadedRun
+from quantgate.store.tier_status import QualityTier, TierStatus
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -48,6 +50,8 @@ class Pairing:
 
     clusters: [rows], requests whose times depend on each other (neighbours in the schedule, turns of a session).
     unpaired: requests of the baseline that the other arm never saw, or the reverse.
+    judged_pairs: of all arms. noise_id: the run's A/A arm. tier_statuses: how far each tier was measured on the other
+    arm.
     """
 
     baseline_id: str
@@ -58,6 +62,9 @@ class Pairing:
     unpaired: int
     output_lengths: str
     quality_index: QualityIndex
+    judged_pairs: list[JudgedPair] = field(default_factory=list)
+    noise_id: str | None = None
+    tier_statuses: dict[QualityTier, TierStatus] = field(default_factory=dict)
 
     def of_class(self, slo_class: str | None) -> Pairing:
         """The requests of one SLO class alone; all of them for None."""
@@ -80,6 +87,11 @@ class Pairing:
             clusters=cluster_numbers([(key[0], own[key].cluster) for key in keys]),
         )
 
+    def why_unmeasured(self, tier: QualityTier) -> str | None:
+        """Why the tier could not be measured on the other arm; None where it was, at least in part, or nobody said."""
+        status = self.tier_statuses.get(tier)
+        return status.reason if status is not None and status.status == "not_measurable" else None
+
     def distribution(self, metric: str) -> tuple[Floats, Indices]:
         """The other arm's values, each a comparison with the baseline over one sequence, and their clusters."""
         items = self.quality_index.get((self.candidate_id, "distribution", metric), {})
@@ -94,6 +106,11 @@ class Evidence:
         self._requests = run.requests
         self._output_lengths = run.manifest.workload.output_lengths if run.manifest.workload else "forced"
         self._quality_index = _index_quality(run.quality)
+        self._judged_pairs = judged_pairs(run.judgements)
+        self._noise_id = next((arm.arm_id for arm in run.manifest.arms if arm.role == "aa"), None)
+        self._tier_statuses: dict[str, dict[QualityTier, TierStatus]] = defaultdict(dict)
+        for status in run.manifest.quality_tiers:
+            self._tier_statuses[status.arm_id][status.tier] = status
 
     def request_count(self, arm_id: str) -> int:
         return self._rows_of(arm_id).num_rows
@@ -113,6 +130,9 @@ class Evidence:
             unpaired=len(own.keys() ^ other.keys()),
             output_lengths=self._output_lengths,
             quality_index=self._quality_index,
+            judged_pairs=self._judged_pairs,
+            noise_id=self._noise_id,
+            tier_statuses=self._tier_statuses.get(candidate_id, {}),
         )
 
     def _rows_of(self, arm_id: str) -> pa.Table:

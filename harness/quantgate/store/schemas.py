@@ -140,8 +140,9 @@ JUDGEMENTS = _schema(
 )
 """One row per call of a judge, per answer of a reviewer, and per pair of answers that needed neither.
 
-choice: which of the two answers shown is better; `unparsable`: the judge answered something else; `failed`: the call did
-(see `error_kind`); `open`: a reviewer was asked and has not answered. Tokens are those charged to the budget.
+choice: which of the two answers shown is better; `unparsable`: the judge answered something else; `failed`: the call
+brought no answer (see `error_kind`); `open`: a reviewer was asked and has not answered. Tokens are those charged to the
+budget.
 """
 
 TABLES: dict[str, pa.Schema] = {

@@ -6,6 +6,7 @@ from quantgate.gate.families.behaviour import BEHAVIOUR_RULES
 from quantgate.gate.families.distribution import DISTRIBUTION_RULES
 from quantgate.gate.families.latency import LATENCY_RULES
 from quantgate.gate.families.length import LENGTH_RULES
+from quantgate.gate.families.preference import PREFERENCE_RULES
 from quantgate.gate.families.rule_metric import RuleMetric
 from quantgate.gate.families.service import SERVICE_RULES
 from quantgate.gate.families.tasks import TASK_RULES
@@ -13,6 +14,7 @@ from quantgate.gate.families.tasks import TASK_RULES
 RULE_METRICS: dict[str, RuleMetric] = {
     metric.name: metric
     for metric in (
-        *LATENCY_RULES, *SERVICE_RULES, *TASK_RULES, *DISTRIBUTION_RULES, *BEHAVIOUR_RULES, *LENGTH_RULES
+        *LATENCY_RULES, *SERVICE_RULES, *TASK_RULES, *DISTRIBUTION_RULES, *BEHAVIOUR_RULES, *LENGTH_RULES,
+        *PREFERENCE_RULES,
     )
 }  # fmt: skip

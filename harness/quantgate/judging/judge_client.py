@@ -1,0 +1,77 @@
+"""One call of the judge: chat messages in, its text and what it used out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import BaseModel, Field, ValidationError
+
+from quantgate.judging.instructions import ChatMessages
+from quantgate.targets.openai.endpoint import EndpointError
+
+_PATH = "/v1/chat/completions"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAnswer:
+    """Token counts are None where the server gives no usage."""
+
+    text: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+class JsonEndpoint(Protocol):
+    """What is needed of `quantgate.targets.openai.endpoint.Endpoint`."""
+
+    async def post_json(self, path: str, body: Any) -> Any: ...
+
+
+class _Message(BaseModel):
+    content: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+
+
+class _Completion(BaseModel):
+    choices: list[_Choice] = Field(min_length=1)
+    usage: _Usage | None = None
+
+
+class JudgeClient:
+    """Asks one model, at temperature 0, so that the same question gets the same answer as far as its server allows."""
+
+    def __init__(self, endpoint: JsonEndpoint, model: str, max_tokens: int, extra_body: Mapping[str, Any]) -> None:
+        """`extra_body` is laid over the request; a value of None takes a field away (`{"temperature": None}`)."""
+        self._endpoint = endpoint
+        self._extra_body = extra_body
+        self.model = model
+        self.max_tokens = max_tokens
+
+    async def ask(self, messages: ChatMessages) -> JudgeAnswer:
+        """Makes exactly one call. Raises EndpointError where it brings no chat completion."""
+        body = {"model": self.model, "messages": messages, "temperature": 0, "max_tokens": self.max_tokens}
+        sent = {name: value for name, value in (body | dict(self._extra_body)).items() if value is not None}
+        document = await self._endpoint.post_json(_PATH, sent)
+        try:
+            completion = _Completion.model_validate(document)
+        except ValidationError:
+            raise EndpointError(
+                "The judge's endpoint answered something that is no chat completion; check --endpoint.",
+                "malformed_event",
+            ) from None
+        usage = completion.usage
+        return JudgeAnswer(
+            completion.choices[0].message.content,
+            usage.prompt_tokens if usage else None,
+            usage.completion_tokens if usage else None,
+        )

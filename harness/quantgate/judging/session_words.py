@@ -1,0 +1,55 @@
+"""A judging session in words: what it will cost, and what it did."""
+
+from __future__ import annotations
+
+from quantgate.judging.budget import Spending
+from quantgate.judging.cost import Prices
+from quantgate.judging.finding_words import arm_line, calibration_words, position_words
+from quantgate.judging.judge_run import PreparedJudging
+from quantgate.judging.judging_session import SessionOutcome
+from quantgate.judging.summary import JudgingSummary
+
+
+def cost_statement(prepared: PreparedJudging, prices: Prices | None) -> list[str]:
+    """Before the first call: how many calls, how many tokens, how much money."""
+    plan, order = prepared.plan, prepared.order
+    lines = [
+        f"{plan.items:,} requests drawn, {len(plan.pairs):,} pairs of answers: {plan.identical:,} identical (ties, no "
+        f"call), {plan.judged_before:,} judged before, {plan.to_ask:,} to judge.",
+        f"Cost: {plan.likely.requests:,} calls of {order.model}; about {_usage(plan.likely, prices)}; at most "
+        f"{_usage(plan.most, prices)}, further calls after failures aside.",
+        f"Budget: {order.budget_requests:,} calls and {order.budget_tokens:,} tokens"
+        + (f", of which {_spent(prepared.spent_before, prices)} are spent." if prepared.spent_before.requests else "."),
+    ]
+    if plan.to_ask and not prepared.covered_for_certain:
+        lines.append("It may not cover all of that: judging ends before the first pair that it might not pay for.")
+    return lines
+
+
+def outcome_lines(outcome: SessionOutcome) -> list[str]:
+    """What was not done, and why."""
+    lines = []
+    if outcome.stopped is not None:
+        lines.append(f"Ended early, {outcome.stopped}: {outcome.left:,} pairs of the sample were not begun.")
+    if outcome.failures:
+        kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(outcome.failures.items()))
+        lines.append(f"Failed calls: {kinds}.")
+    return lines
+
+
+def summary_lines(summary: JudgingSummary, prices: Prices | None) -> list[str]:
+    return [
+        *(arm_line(arm) for arm in summary.arms),
+        f"Position: {position_words(summary.position)}.",
+        f"Calibration: {calibration_words(summary.calibration)}.",
+        f"Spent: {_spent(summary.spent, prices)}; {summary.unparsable:,} replies could not be read.",
+    ]
+
+
+def _usage(spending: Spending, prices: Prices | None) -> str:
+    money = f" ({prices.of(spending):,.4f} at the given prices)" if prices else ""
+    return f"{spending.prompt_tokens:,} prompt and {spending.completion_tokens:,} reply tokens{money}"
+
+
+def _spent(spending: Spending, prices: Prices | None) -> str:
+    return f"{spending.requests:,} calls, {_usage(spending, prices)}"
