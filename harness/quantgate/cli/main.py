@@ -11,12 +11,18 @@ import typer
 from rich.console import Console
 
 from quantgate.cli.bench import bench
+from quantgate.cli.compare import compare
 from quantgate.cli.doctor import doctor
 from quantgate.cli.fetch import fetch
 from quantgate.cli.gate import gate
+from quantgate.cli.init import init
+from quantgate.cli.judge import judge
+from quantgate.cli.policy import policy_commands
 from quantgate.cli.replay import replay
 from quantgate.cli.report import report
+from quantgate.cli.review import review
 from quantgate.cli.run import run
+from quantgate.cli.serve import serve
 from quantgate_engine.errors import QuantgateError
 
 INTERRUPTED = 130
@@ -32,8 +38,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (run, bench, replay, gate, report, fetch, doctor):
+for command in (init, run, bench, replay, compare, gate, judge, report, serve, fetch, doctor):
     app.command()(command)
+app.add_typer(review)
+app.add_typer(policy_commands)
 
 
 def main() -> None:

@@ -1,0 +1,132 @@
+"""`quantgate judge`: have a model compare the answers of a stored run that no checker can judge."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from quantgate.progress import ProgressReporter
+from quantgate_engine.errors import ConfigurationError, RunError
+
+if TYPE_CHECKING:
+    from quantgate.judging.judge_run import PreparedJudging
+    from quantgate.judging.judging_session import SessionOutcome
+    from quantgate.store.run_folder import RunFolder
+    from quantgate.targets.openai.settings import EndpointSettings
+
+_CONFIDENCE = 0.95
+
+
+def judge(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, such as results/20270131-101500-abc.")],
+    endpoint: Annotated[str, typer.Option(metavar="URL", help="Root of an OpenAI-compatible server.")],
+    model: Annotated[str, typer.Option(metavar="NAME", help="The judging model, as the server calls it.")],
+    items: Annotated[int, typer.Option(min=1, help="Requests to draw; every arm is compared on the same ones.")],
+    budget_requests: Annotated[int, typer.Option(min=1, help="Most calls of this judge on this run, ever.")],
+    budget_tokens: Annotated[int, typer.Option(min=1, help="Most tokens, prompts and replies together.")],
+    price_in: Annotated[float | None, typer.Option(min=0.0, help="Price per million prompt tokens.")] = None,
+    price_out: Annotated[float | None, typer.Option(min=0.0, help="Price per million reply tokens.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=16, help="Longest reply; reasoning models need more.")] = 256,
+    key_env: Annotated[str, typer.Option(help="Environment variable that holds the API key.")] = "OPENAI_API_KEY",
+    extra_body: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Laid over each request; null takes a field away.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the draw; default: the run's own.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Drop the judgements of another model.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Compare the arms' answers by a blinded judge: both orders of every pair, calibrated on A/A, within a budget.
+
+    Shows what it will cost and asks. What is judged is kept in the run's folder, is not paid for again, and counts for
+    the policy rule `preference`: quantgate gate RUN.
+
+    Example: quantgate judge results/20270131-101500-abc --endpoint https://api.example.com --model judge-1 --items 100
+    --budget-requests 500 --budget-tokens 1000000 --price-in 0.15 --price-out 0.60
+    """
+    from quantgate.judging.cost import Prices
+    from quantgate.judging.judge_run import JudgingOrder, prepare
+    from quantgate.judging.session_words import cost_statement, outcome_lines, summary_lines
+    from quantgate.judging.summary import summarize
+    from quantgate.judging.summary_document import judging_document
+    from quantgate.store.run_folder import RunFolder, load_run
+
+    settings = _settings(endpoint, model, key_env, extra_body)
+    if (price_in is None) != (price_out is None):
+        raise ConfigurationError("--price-in and --price-out belong together; give both or neither.")
+    prices = Prices(price_in, price_out) if price_in is not None and price_out is not None else None
+    loaded = load_run(run)
+    drawn_with = loaded.manifest.seed if seed is None else seed
+    order = JudgingOrder(model, items, budget_requests, budget_tokens, max_tokens, drawn_with, replace)
+    prepared = prepare(loaded, order)
+    console = Console(stderr=True, soft_wrap=True)
+    reporter = ProgressReporter(console)
+    for line in cost_statement(prepared, prices):
+        reporter.note(line)
+    reporter.note(f"Requests and answers, as the run keeps them, are sent to {settings.url}.")
+    if prepared.plan.to_ask and not yes:
+        _ask()
+    outcome = _carry_out(prepared, settings, RunFolder(run, loaded.manifest.run_id), reporter)
+    summary = summarize(load_run(run), _CONFIDENCE)
+    for line in outcome_lines(outcome):
+        reporter.note(line)
+    if summary is not None and json_output:
+        document = judging_document(loaded.manifest.run_id, prepared, outcome, summary, prices)
+        typer.echo(json.dumps(document, indent=2))
+    elif summary is not None:
+        for line in summary_lines(summary, prices):
+            typer.echo(line)
+    if outcome.stopped is not None and outcome.last_error:
+        raise RunError(f"{outcome.last_error} What was judged so far is kept; the same command goes on from there.")
+
+
+def _carry_out(
+    prepared: PreparedJudging, settings: EndpointSettings, folder: RunFolder, reporter: ProgressReporter
+) -> SessionOutcome:
+    from quantgate.judging.judge_client import JudgeClient
+    from quantgate.judging.judge_run import judge_pairs
+    from quantgate.targets.openai.endpoint import Endpoint
+
+    order = prepared.order
+
+    async def carry_out() -> SessionOutcome:
+        async with Endpoint(settings) as endpoint:
+            client = JudgeClient(endpoint, order.model, order.max_tokens, settings.extra_body)
+            with reporter.phase("judge", len(prepared.plan.pairs)) as advance:
+                return await judge_pairs(prepared, client, folder, lambda done: advance(done, ""))
+
+    return asyncio.run(carry_out())
+
+
+def _settings(url: str, model: str, key_env: str, extra_body: str | None) -> EndpointSettings:
+    from pydantic import ValidationError
+
+    from quantgate.problem import first_problem
+    from quantgate.targets.openai.settings import EndpointSettings
+
+    document: dict[str, Any] = {"url": url, "model": model, "key_env": key_env}
+    if extra_body is not None:
+        try:
+            document["extra_body"] = json.loads(extra_body)
+        except ValueError as error:
+            raise ConfigurationError(f"--extra-body is no JSON ({error}); expected an object of fields.") from None
+    try:
+        return EndpointSettings.model_validate(document)
+    except ValidationError as error:
+        problem = first_problem(error, document, EndpointSettings)
+        options = {"url": "--endpoint", "model": "--model", "key_env": "--key-env", "extra_body": "--extra-body"}
+        name = problem.field.split(".")[0]
+        raise ConfigurationError(f"{options.get(name, name)}: {problem.message}.") from None
+
+
+def _ask() -> None:
+    if not sys.stdin.isatty():
+        raise ConfigurationError("Judging costs what is stated above; add --yes to agree, since nobody can be asked.")
+    if not typer.confirm("Go ahead?", err=True):
+        raise typer.Exit(0)

@@ -1,0 +1,100 @@
+"""`quantgate review`: people judge answers, blinded, in a file."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from quantgate_engine.errors import ConfigurationError
+
+EXPORT_SCHEMA = "quantgate.review-export/1"
+IMPORT_SCHEMA = "quantgate.review-import/1"
+
+review = typer.Typer(
+    name="review", no_args_is_help=True, help="Have people judge answers of a run: export a queue, import it filled in."
+)
+
+_RUN_HELP = "Folder of a run, such as results/20270131-101500-abc."
+
+
+@review.command("export")
+def export(
+    run: Annotated[Path, typer.Argument(help=_RUN_HELP)],
+    items: Annotated[int, typer.Option(min=1, help="Most pairs of answers in the queue.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write, .yaml or .jsonl.")],
+    seed: Annotated[int | None, typer.Option(help="Seed of draw and order; default: the run's own.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Write pairs of answers for people to judge: no names, order by chance, the most urgent pairs first.
+
+    Which answer is whose stays in the run's folder (review_key.json).
+
+    Example: quantgate review export results/20270131-101500-abc --items 50 --out queue.yaml
+    """
+    from quantgate.judging.review.export_queue import export_queue
+    from quantgate.judging.review.queue_file import queue_text
+    from quantgate.judging.review.review_key import KEY_FILE, read_key
+    from quantgate.judging.rows import table_of
+    from quantgate.store.atomic_file import write_atomically
+    from quantgate.store.run_folder import RunFolder, load_run
+
+    loaded = load_run(run)
+    if out.exists() and not force:
+        raise ConfigurationError(f"--out is {out}, which is there already; name another file or add --force.")
+    if not out.parent.is_dir():
+        raise ConfigurationError(f"--out is {out}, but {out.parent} is no folder; make it or choose another.")
+    earlier = read_key(run) if (run / KEY_FILE).is_file() else None
+    exported = export_queue(loaded, items, loaded.manifest.seed if seed is None else seed, earlier)
+    text = queue_text(out, exported.queue)
+    folder = RunFolder(run, loaded.manifest.run_id)
+    folder.write_text(KEY_FILE, exported.key.model_dump_json(by_alias=True, indent=2) + "\n")
+    if exported.rows:
+        folder.write_table("judgements", table_of([*loaded.judgements.to_pylist(), *exported.rows]))
+    write_atomically(out, partial(Path.write_text, data=text, encoding="utf-8"))
+    count = len(exported.queue.items)
+    Console(stderr=True).print(f"{count} pairs to review: {out}", markup=False, highlight=False, soft_wrap=True)
+    if json_output:
+        typer.echo(json.dumps({"schema": EXPORT_SCHEMA, "queue": str(out), "items": count}))
+
+
+@review.command("import")
+def import_(
+    run: Annotated[Path, typer.Argument(help=_RUN_HELP)],
+    queue: Annotated[Path, typer.Argument(help="The filled-in queue, .yaml or .jsonl.")],
+    reviewer: Annotated[str, typer.Option(help="Name to keep beside the answers.")] = "reviewer",
+    replace: Annotated[bool, typer.Option("--replace", help="Let answers stand against earlier ones.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Take a filled-in queue into the run; people's answers stand above the judge's. Then: quantgate gate RUN.
+
+    Nothing is taken from a file with a mistake in it.
+
+    Example: quantgate review import results/20270131-101500-abc queue.yaml --reviewer anna
+    """
+    from quantgate.judging.review.import_queue import import_reviews
+    from quantgate.judging.review.queue_file import read_queue
+    from quantgate.judging.review.review_key import read_key
+    from quantgate.judging.rows import table_of
+    from quantgate.store.run_folder import RunFolder, load_run
+
+    loaded = load_run(run)
+    run_id, filed = read_queue(queue)
+    imported = import_reviews(
+        run_id, read_key(run), filed, loaded.judgements.to_pylist(), reviewer=reviewer, replace=replace
+    )
+    if imported.new:
+        RunFolder(run, loaded.manifest.run_id).write_table("judgements", table_of(imported.rows))
+    counts = {"new": imported.new, "unchanged": imported.unchanged, "open": imported.open}
+    if json_output:
+        typer.echo(json.dumps({"schema": IMPORT_SCHEMA} | counts))
+    else:
+        typer.echo(
+            f"{imported.new} answers taken over, {imported.unchanged} known before, {imported.open} left open. "
+            f"Judge the run with them: quantgate gate {run}"
+        )
