@@ -7,12 +7,15 @@ from quantgate.report.page import render_page
 from quantgate.report.run_view import RunView
 from quantgate.report.sections.answer_differences import answer_differences
 from quantgate.report.sections.arms import arms_table
+from quantgate.report.sections.capabilities import capabilities_table, tier_table
 from quantgate.report.sections.distribution_quality import distribution_table
 from quantgate.report.sections.fidelity import fidelity_section
 from quantgate.report.sections.flip_ledger import flip_ledger
+from quantgate.report.sections.judged_answers import judged_answers
 from quantgate.report.sections.latency import latency_section
 from quantgate.report.sections.provenance import previous_quantization, provenance_section
 from quantgate.report.sections.savings import savings_table
+from quantgate.report.sections.server_metrics import server_metrics_section
 from quantgate.report.sections.task_quality import behaviour_table, task_table
 from quantgate.report.sections.time_split import time_split_section
 from quantgate.report.sections.timeline import timeline_section
@@ -41,11 +44,15 @@ def render_report(run: LoadedRun, verdict: Verdict | None, *, price_per_hour: fl
             "latency": latency_section(view),
             "timeline": timeline_section(view),
             "time_split": time_split_section(view),
+            "server_metrics": server_metrics_section(view),
+            "tiers": tier_table(view),
+            "capabilities": capabilities_table(view),
             "distribution": distribution_table(view),
             "tasks": task_table(view),
             "behaviour": behaviour_table(view),
             "flips": flip_ledger(view),
             "answers": answer_differences(view),
+            "judged": judged_answers(view),
             "fidelity": fidelity_section(view),
             "provenance": provenance_section(view),
         },
