@@ -9,12 +9,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.quality.table_model import TableModel, random_table
+from tests.quality.table_model import TableModel, chat, random_table
 from torch.distributions import Categorical, kl_divergence
 
-from quantgate.quality.distribution import AnswerSequence, compare_positions, distribution_rows
+from quantgate.quality.distribution import AnswerSequence
+from quantgate.quality.evaluate import evaluate
+from quantgate.quality.quality_model import GeneratedAnswer
 from quantgate.quality.repeated_baseline import RepeatedBaseline
 from quantgate.quality.rows import QualityRow, quality_table
+from quantgate.quality.whole_divergence import compare_positions
 
 SEQUENCE = AnswerSequence("r-1", "session-1", prompt_ids=(3, 1, 4), output_ids=(1, 5, 9, 2))
 
@@ -78,7 +81,7 @@ def test_shapes_that_do_not_match_are_refused() -> None:
 
 def test_only_answer_positions_are_compared_and_each_by_the_token_before_it() -> None:
     baseline, candidate = TableModel(random_table(1)), TableModel(random_table(2))
-    (rows,) = distribution_rows({"fp16": baseline, "int4": candidate}, "fp16", [SEQUENCE])
+    (rows,) = evaluate({"fp16": baseline, "int4": candidate}, "fp16", sequences=[SEQUENCE])
     before = [4, 1, 5, 9]
     p, q = Categorical(logits=baseline.table[before].double()), Categorical(logits=candidate.table[before].double())
     expected = kl_divergence(p, q)
@@ -93,7 +96,7 @@ def test_only_answer_positions_are_compared_and_each_by_the_token_before_it() ->
 def test_the_baseline_is_computed_once_for_all_candidates() -> None:
     baseline = TableModel(random_table(1))
     arms = {"fp16": baseline, "int8": TableModel(random_table(2)), "int4": TableModel(random_table(3))}
-    batches = list(distribution_rows(arms, "fp16", [SEQUENCE, SEQUENCE]))
+    batches = list(evaluate(arms, "fp16", sequences=[SEQUENCE, SEQUENCE]))
     assert baseline.logits_calls == [(SEQUENCE.prompt_ids, (SEQUENCE.output_ids,), None)] * 2
     assert {row.arm_id for row in batches[0]} == {"int8", "int4"}
 
@@ -101,13 +104,12 @@ def test_the_baseline_is_computed_once_for_all_candidates() -> None:
 def test_the_repeated_baseline_reads_in_other_chunks_and_has_other_batch_mates() -> None:
     baseline = TableModel(random_table(1), answers={"a": "1", "b": "2", "c": "3"})
     repeated = RepeatedBaseline(baseline, chunk_tokens=16)
-    (rows,) = distribution_rows({"fp16": baseline, "fp16-aa": repeated}, "fp16", [SEQUENCE])
+    (rows,) = evaluate({"fp16": baseline, "fp16-aa": repeated}, "fp16", sequences=[SEQUENCE])
     assert [chunk for _, _, chunk in baseline.logits_calls] == [None, 16]
     assert _values(rows, "fp16-aa")["kl"] == 0.0
-    prompts = [baseline.tokenizer.encode(text, add_special_tokens=False) for text in "abc"]
-    outputs = repeated.generate(prompts, max_tokens=4)
+    outputs = repeated.generate([chat(text) for text in "abc"], max_tokens=4)
     assert baseline.generate_calls == [["c", "b", "a"]]
-    assert [baseline.tokenizer.decode(output) for output in outputs] == ["1", "2", "3"]
+    assert outputs == [GeneratedAnswer(text, 1, truncated=False) for text in "123"]
 
 
 def test_more_planted_noise_means_more_divergence_and_less_agreement() -> None:
@@ -115,7 +117,7 @@ def test_more_planted_noise_means_more_divergence_and_less_agreement() -> None:
     noise = random_table(2)
     arms = {"base": TableModel(table)} | {f"{sigma}": TableModel(table + sigma * noise) for sigma in (0.05, 0.3, 2.0)}
     sequences = [AnswerSequence(f"r-{n}", f"r-{n}", (n, n + 1), tuple(range(n, n + 8))) for n in range(40)]
-    rows = [row for batch in distribution_rows(arms, "base", sequences) for row in batch]
+    rows = [row for batch in evaluate(arms, "base", sequences=sequences) for row in batch]
     kl = [np.mean([row.value for row in rows if (row.arm_id, row.metric) == (arm, "kl")]) for arm in list(arms)[1:]]
     agreement = [
         np.mean([row.value for row in rows if (row.arm_id, row.metric) == (arm, "top1_agreement")])
@@ -131,7 +133,7 @@ def test_an_empty_answer_is_refused() -> None:
 
 
 def test_rows_fit_the_stored_schema() -> None:
-    (rows,) = distribution_rows({"a": TableModel(random_table(1)), "b": TableModel(random_table(2))}, "a", [SEQUENCE])
+    (rows,) = evaluate({"a": TableModel(random_table(1)), "b": TableModel(random_table(2))}, "a", sequences=[SEQUENCE])
     table = quality_table(rows)
     assert table.num_rows == 6
     assert table.column("detail").to_pylist() == ['{"positions": 4}'] * 6

@@ -12,11 +12,12 @@ from quantgate.quality.bundled_engine import BundledEngineModel
 from quantgate.quality.config import QualityConfig, TaskConfig
 from quantgate.quality.distribution import AnswerSequence
 from quantgate.quality.evaluate import evaluate
-from quantgate.quality.quality_model import QualityModel
+from quantgate.quality.quality_model import ChatPrompt, Continuations, GeneratedAnswer, QualityModel
 from quantgate.quality.repeated_baseline import RepeatedBaseline
 from quantgate.quality.rows import QualityRow
+from quantgate.quality.scores import WholeScores
 from quantgate.resources import bundled_root
-from quantgate_engine import LLM
+from quantgate_engine import LLM, SamplingParams
 
 pytestmark = pytest.mark.model
 
@@ -25,12 +26,13 @@ PROMPTS = ("The three primary colours are red, blue and", "def add(a, b):")
 
 @pytest.fixture(scope="module")
 def rows() -> list[QualityRow]:
-    baseline = BundledEngineModel(LLM("smollm2-135m-instruct", scheme="fp16", threads=1, num_kv_blocks=256))
+    llm = LLM("smollm2-135m-instruct", scheme="fp16", threads=1, num_kv_blocks=256)
+    baseline = BundledEngineModel(llm)
     candidate = BundledEngineModel(LLM("smollm2-135m-instruct", scheme="int4-g64", threads=1, num_kv_blocks=256))
     prompts = [baseline.tokenizer.encode(text, add_special_tokens=False) for text in PROMPTS]
     sequences = [
         AnswerSequence(f"r-{number}", f"r-{number}", tuple(prompt), tuple(output))
-        for number, (prompt, output) in enumerate(zip(prompts, baseline.generate(prompts, 8), strict=True))
+        for number, (prompt, output) in enumerate(zip(prompts, _answers(llm, prompts, 8), strict=True))
     ]
     arms: dict[str, QualityModel] = {
         "fp16": baseline,
@@ -40,6 +42,11 @@ def rows() -> list[QualityRow]:
     config = QualityConfig(tasks={"code": TaskConfig(limit=1)})
     tasks = config.load_tasks(bundled_root() / "suites" / "tasks")
     return list(itertools.chain.from_iterable(evaluate(arms, "fp16", sequences=sequences, tasks=tasks)))
+
+
+def _answers(llm: LLM, prompts: list[list[int]], max_tokens: int) -> list[list[int]]:
+    outputs = llm.generate(prompts, SamplingParams(max_tokens=max_tokens, ignore_eos=True))
+    return [list(output.token_ids) for output in outputs]
 
 
 def _mean(rows: list[QualityRow], arm_id: str, metric: str, task: str) -> float:
@@ -62,6 +69,9 @@ def test_the_adapter_generates_what_its_logits_say() -> None:
     llm = LLM("smollm2-135m-instruct", scheme="fp32", threads=1, num_kv_blocks=256)
     model = BundledEngineModel(llm)
     prompt = model.tokenizer.encode(PROMPTS[0], add_special_tokens=False)
-    (output,) = model.generate([prompt], 6)
-    [logits] = model.continuation_logits(prompt, [output])
-    assert torch.argmax(logits, dim=-1).tolist() == output
+    (output,) = _answers(llm, [prompt], 6)
+    [[scores]] = model.score([Continuations(tuple(prompt), (tuple(output),))])
+    assert isinstance(scores, WholeScores)
+    assert torch.argmax(scores.logits, dim=-1).tolist() == output
+    [answer] = model.generate([ChatPrompt((), tuple(prompt))], 6)
+    assert answer == GeneratedAnswer(llm.tokenizer.decode(output), 6, truncated=True)

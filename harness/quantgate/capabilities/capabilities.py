@@ -33,9 +33,12 @@ class Capabilities(BaseModel):
 
     model: str = Field(description="id of the model that is asked")
     models: list[str] = Field(description="ids that the server offers")
+    weights_sha256: str | None = Field(default=None, description="hash of the weights, where the server tells it")
+    tokenizer_sha256: str | None = Field(default=None, description="hash of the tokenizer, where the server tells it")
     max_context_tokens: int | None = Field(
         default=None, description="longest prompt plus answer, as the server tells it"
     )
+    slots: int | None = Field(default=None, description="requests that the server computes side by side, as it tells")
     completions: bool = Field(default=False, description="/v1/completions answers")
     chat: bool = Field(
         default=False, description="/v1/chat/completions answers, so that the server has a chat template"

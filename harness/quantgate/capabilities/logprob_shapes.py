@@ -66,6 +66,8 @@ def _prompt_position(row: Any, token_id: int) -> ListedPosition:
         return ListedPosition(own=None)
     if not isinstance(row, Mapping):
         raise ValueError("an entry of prompt_logprobs is no mapping")
+    if not all(str(key).isdecimal() for key in row):
+        raise ValueError("a key of prompt_logprobs is no token id")
     alternatives = {int(key): _number(_entry(value).get("logprob")) for key, value in row.items()}
     if token_id not in alternatives:
         raise ValueError(f"prompt_logprobs leaves out the prompt's own token {token_id}")

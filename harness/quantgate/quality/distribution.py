@@ -6,17 +6,19 @@ These figures warn and rank. They pass nobody: near the baseline they say little
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-import torch
-
-from quantgate.quality.quality_model import QualityModel
+from quantgate.quality.listed_divergence import compare_listed
+from quantgate.quality.position_comparison import PositionComparison
+from quantgate.quality.quality_model import Continuations, ItemFailure, QualityModel
 from quantgate.quality.rows import QualityRow, detail_json
+from quantgate.quality.scores import ListedScores, Scores, WholeScores, reduced
+from quantgate.quality.whole_divergence import compare_positions
 
 TASK_NAME = "replay"
+
+Compared = PositionComparison | ItemFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,88 +40,50 @@ class AnswerSequence:
         return self.prompt_ids + self.output_ids[:-1]
 
 
-@dataclass(frozen=True, slots=True)
-class PositionComparison:
-    """Baseline against candidate at each answer position; arrays of one length.
-
-    kl: sum over tokens of p(log p - log q) in nats, p the baseline's distribution and q the candidate's.
-    nll_delta: -log q(t) + log p(t) for the baseline's token t, in nats; exp of its mean is the perplexity ratio.
-    same_top1: both have the same most likely token.
-    """
-
-    kl: npt.NDArray[np.float64]
-    nll_delta: npt.NDArray[np.float64]
-    same_top1: npt.NDArray[np.bool_]
-
-    def metrics(self) -> dict[str, float]:
-        """The sequence's metrics by name.
-
-        first_divergence_fraction: positions before the first at which the most likely tokens differ, over all
-        positions; 1 where they never do.
-        """
-        differing = np.flatnonzero(~self.same_top1)
-        before = int(differing[0]) if differing.size else self.same_top1.size
-        return {
-            "kl": float(self.kl.mean()),
-            "kl_p99": float(np.quantile(self.kl, 0.99)),
-            "top1_agreement": float(self.same_top1.mean()),
-            "first_token_agreement": float(self.same_top1[0]),
-            "nll_delta": float(self.nll_delta.mean()),
-            "first_divergence_fraction": before / self.same_top1.size,
-        }
+def score_sequences(
+    model: QualityModel, sequences: Sequence[AnswerSequence], alternatives: int | None
+) -> list[Scores | ItemFailure]:
+    """Each sequence's answer as the arm sees it, cut to what every arm lists (None: whole distributions)."""
+    questions = [Continuations(sequence.prompt_ids, (sequence.output_ids,)) for sequence in sequences]
+    return [
+        scored if isinstance(scored, ItemFailure) else reduced(scored[0], sequence.output_ids, alternatives)
+        for sequence, scored in zip(sequences, model.score(questions), strict=True)
+    ]
 
 
-def compare_positions(
-    baseline_logits: torch.Tensor, candidate_logits: torch.Tensor, tokens: Sequence[int]
-) -> PositionComparison:
-    """Compare two logit tensors [positions, vocabulary] at the positions that predict `tokens`.
-
-    Log-softmax runs in float64: near the baseline, KL is a difference of nearly equal numbers, and float32 would
-    leave a floor of about 1e-7 and negative values.
-    """
-    if baseline_logits.shape != candidate_logits.shape or baseline_logits.shape[0] != len(tokens):
-        raise ValueError(
-            f"Logits of shapes {tuple(baseline_logits.shape)} and {tuple(candidate_logits.shape)} cannot be compared "
-            f"over {len(tokens)} tokens; expected [{len(tokens)}, vocabulary] twice."
-        )
-    log_p = torch.log_softmax(baseline_logits.double(), dim=-1)
-    log_q = torch.log_softmax(candidate_logits.double(), dim=-1)
-    # A token of probability 0 under the baseline adds nothing; without the mask 0 * (-inf - log q) would be NaN.
-    terms = torch.where(log_p > -torch.inf, log_p.exp() * (log_p - log_q), 0.0)
-    chosen = torch.tensor(list(tokens)).unsqueeze(-1)
-    nll_delta = log_p.gather(-1, chosen) - log_q.gather(-1, chosen)
-    return PositionComparison(
-        kl=terms.sum(dim=-1).clamp_min(0.0).numpy(),
-        nll_delta=nll_delta.squeeze(-1).numpy(),
-        same_top1=(log_p.argmax(dim=-1) == log_q.argmax(dim=-1)).numpy(),
-    )
+def compare_scores(
+    sequence: AnswerSequence,
+    baseline: Scores | ItemFailure,
+    candidate: Scores | ItemFailure,
+    alternatives: int | None,
+) -> Compared:
+    """A failure of either arm is the pair's. Both scores are whole, or both listed."""
+    if isinstance(baseline, ItemFailure):
+        return ItemFailure(f"the baseline: {baseline.reason}")
+    if isinstance(candidate, ItemFailure):
+        return candidate
+    if isinstance(baseline, WholeScores) and isinstance(candidate, WholeScores):
+        if baseline.logits.shape != candidate.logits.shape:
+            sizes = (scores.logits.shape[1] for scores in (baseline, candidate))
+            return ItemFailure("vocabularies of {} tokens and {} cannot be compared".format(*sizes))
+        return compare_positions(baseline.logits, candidate.logits, sequence.output_ids)
+    if isinstance(baseline, ListedScores) and isinstance(candidate, ListedScores) and alternatives is not None:
+        listed = compare_listed(baseline, candidate, sequence.output_ids, alternatives)
+        return listed or ItemFailure("no position has tokens listed on both arms")
+    raise ValueError("whole distributions cannot be compared with listed tokens; reduce both first")
 
 
 def distribution_rows(
-    arms: Mapping[str, QualityModel], baseline_id: str, sequences: Sequence[AnswerSequence]
-) -> Iterator[list[QualityRow]]:
-    """One batch of rows per sequence, for every arm but the baseline.
-
-    The baseline's logits are computed once per sequence, and no more than one sequence's are held at a time.
-    """
-    for sequence in sequences:
-        reference = _answer_logits(arms[baseline_id], sequence)
-        rows: list[QualityRow] = []
-        for arm_id, model in arms.items():
-            if arm_id != baseline_id:
-                compared = compare_positions(reference, _answer_logits(model, sequence), sequence.output_ids)
-                rows.extend(_rows(arm_id, sequence, compared))
-        yield rows
-
-
-def _answer_logits(model: QualityModel, sequence: AnswerSequence) -> torch.Tensor:
-    [logits] = model.continuation_logits(sequence.prompt_ids, [sequence.output_ids])
-    return logits
-
-
-def _rows(arm_id: str, sequence: AnswerSequence, compared: PositionComparison) -> Iterator[QualityRow]:
-    detail = detail_json({"positions": len(sequence.output_ids)})
+    arm_id: str, sequence: AnswerSequence, compared: PositionComparison, *, likelihoods: bool
+) -> Iterator[QualityRow]:
+    """The sequence's rows for one arm; without `nll_delta` where `likelihoods` says that some arm lacks it."""
+    about: dict[str, float | int] = {"positions": len(compared.positions)}
+    if compared.alternatives is not None:
+        about |= {"k": compared.alternatives, "rest": round(compared.rest, 6)}
+    detail = detail_json(about)
     for metric, value in compared.metrics().items():
-        yield QualityRow(
-            arm_id, "distribution", TASK_NAME, sequence.request_id, sequence.cluster_id, metric, value, detail=detail
-        )
+        if likelihoods or metric != "nll_delta":
+            yield QualityRow(
+                arm_id, "distribution", TASK_NAME, sequence.request_id, sequence.cluster_id, metric, value,
+                detail=detail,
+            )  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from quantgate.quality.quality_model import QualityModel
+from quantgate.quality.scores import ListedScores, Scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +31,27 @@ class TwinResult:
         return self.gold_margin > 0.0
 
 
-def rank_options(
-    model: QualityModel, prompt_ids: Sequence[int], gold_ids: Sequence[int], distractor_ids: Sequence[Sequence[int]]
-) -> TwinResult:
-    """Score the gold continuation and its distractors after one prompt."""
-    options = [gold_ids, *distractor_ids]
-    logits = model.continuation_logits(prompt_ids, options)
-    gold, *distractors = (mean_logprob(rows, option) for rows, option in zip(logits, options, strict=True))
-    return TwinResult(gold_logprob=gold, distractor_logprobs=tuple(distractors))
+@dataclass(frozen=True, slots=True)
+class Censored:
+    """The arm does not tell the log-prob of some token of the options, so that they cannot be ranked."""
 
 
-def mean_logprob(logits: torch.Tensor, continuation_ids: Sequence[int]) -> float:
+def rank_options(scores: Sequence[Scores], options: Sequence[Sequence[int]]) -> TwinResult | Censored:
+    """`options` is the gold continuation and its distractors, `scores` what one arm says of each."""
+    means = [mean_logprob(scored, option) for scored, option in zip(scores, options, strict=True)]
+    known = [mean for mean in means if mean is not None]
+    if len(known) < len(means):
+        return Censored()
+    return TwinResult(gold_logprob=known[0], distractor_logprobs=tuple(known[1:]))
+
+
+def mean_logprob(scores: Scores, continuation_ids: Sequence[int]) -> float | None:
     """Mean log-probability per token of a continuation, in nats: (1/n) sum of log p(c_i | prompt, c_<i).
 
     Divided by the number of tokens as `acc_norm` of lm-evaluation-harness divides by bytes: without it the shortest
-    option would win.
+    option would win. None where some token's is unknown.
     """
+    if isinstance(scores, ListedScores):
+        return None if scores.censored else float(scores.own.mean())
     chosen = torch.tensor(list(continuation_ids)).unsqueeze(-1)
-    return float(torch.log_softmax(logits.double(), dim=-1).gather(-1, chosen).mean())
+    return float(torch.log_softmax(scores.logits.double(), dim=-1).gather(-1, chosen).mean())

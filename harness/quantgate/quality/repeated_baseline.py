@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-
-from quantgate.quality.quality_model import QualityModel, Tokenizer
+from quantgate.quality.quality_model import (
+    ArmSupport,
+    ChatPrompt,
+    Continuations,
+    GeneratedAnswer,
+    ItemFailure,
+    QualityModel,
+    Tokenizer,
+)
+from quantgate.quality.scores import Scores
 
 
 class RepeatedBaseline:
@@ -22,14 +29,23 @@ class RepeatedBaseline:
         self._chunk_tokens = chunk_tokens
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> Tokenizer | None:
         return self._baseline.tokenizer
 
-    def continuation_logits(
-        self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
-    ) -> list[torch.Tensor]:
-        return self._baseline.continuation_logits(prompt_ids, continuations, chunk_tokens or self._chunk_tokens)
+    @property
+    def support(self) -> ArmSupport:
+        return self._baseline.support
 
-    def generate(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[list[int]]:
+    @property
+    def concurrency(self) -> int:
+        return self._baseline.concurrency
+
+    def score(
+        self, questions: Sequence[Continuations], chunk_tokens: int | None = None
+    ) -> list[list[Scores] | ItemFailure]:
+        """The questions in reverse order; results in the order asked."""
+        return self._baseline.score(list(reversed(questions)), chunk_tokens or self._chunk_tokens)[::-1]
+
+    def generate(self, prompts: Sequence[ChatPrompt], max_tokens: int) -> list[GeneratedAnswer | ItemFailure]:
         """The prompts in reverse order, so that each meets other batch mates; results in the order asked."""
         return self._baseline.generate(list(reversed(prompts)), max_tokens)[::-1]

@@ -1,4 +1,4 @@
-"""Puts one task item to one arm: a generated answer, judged, and its likelihood twin."""
+"""Puts task items to one arm, and writes down what came of it: an answer, judged, and the likelihood twin."""
 
 from __future__ import annotations
 
@@ -6,56 +6,84 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from quantgate.quality.behaviour import behaviour_metrics
-from quantgate.quality.likelihood import rank_options
+from quantgate.quality.likelihood import Censored, TwinResult, rank_options
 from quantgate.quality.prompting import continuation_token_ids, prompt_token_ids
-from quantgate.quality.quality_model import QualityModel, Tokenizer
+from quantgate.quality.quality_model import (
+    ChatPrompt,
+    Continuations,
+    GeneratedAnswer,
+    ItemFailure,
+    QualityModel,
+    Tokenizer,
+)
 from quantgate.quality.rows import QualityRow, Tier, detail_json
 from quantgate.quality.task_item import Answer, Task, TaskItem
+
+_CHARACTERS_A_TOKEN = 4
+"""A rough figure for progress alone, where nobody knows the tokens."""
+
+Twin = TwinResult | Censored | ItemFailure
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedItem:
-    """An item as token ids; arms of one model share a tokenizer, so it is encoded once for all of them."""
+    """An item as token ids; arms of one model share a tokenizer, so it is encoded once for all of them.
+
+    `twin` is None and the prompt's token ids are empty where there is no tokenizer.
+    """
 
     task: Task
     item: TaskItem
-    prompt_ids: list[int]
-    twin_prompt_ids: list[int]
-    gold_ids: list[int]
-    distractor_ids: list[list[int]]
+    prompt: ChatPrompt
+    twin: Continuations | None
 
     @property
-    def tokens(self) -> int:
-        """Tokens that one arm computes for this item at most; the unit of progress."""
-        twin = len(self.twin_prompt_ids) + sum(len(option) for option in (self.gold_ids, *self.distractor_ids))
-        return twin + len(self.prompt_ids) + self.task.max_tokens
+    def answer_tokens(self) -> int:
+        """Tokens that one arm computes for an answer at most; the unit of progress."""
+        prompt = self.prompt
+        characters = sum(len(message.content) for message in prompt.messages)
+        return (len(prompt.token_ids) or characters // _CHARACTERS_A_TOKEN) + self.task.max_tokens
+
+    @property
+    def twin_tokens(self) -> int:
+        return len(self.twin.prompt_ids) + sum(map(len, self.twin.options)) if self.twin else 0
 
 
-def encode_item(tokenizer: Tokenizer, task: Task, item: TaskItem) -> EncodedItem:
+def encode_item(tokenizer: Tokenizer | None, task: Task, item: TaskItem) -> EncodedItem:
+    messages = item.messages()
+    if tokenizer is None:
+        return EncodedItem(task, item, ChatPrompt(messages), twin=None)
+    options = (item.twin_gold, *item.wrong_answers)
     return EncodedItem(
         task=task,
         item=item,
-        prompt_ids=prompt_token_ids(tokenizer, item.messages()),
-        twin_prompt_ids=prompt_token_ids(tokenizer, item.twin_messages()),
-        gold_ids=continuation_token_ids(tokenizer, item.twin_gold),
-        distractor_ids=[continuation_token_ids(tokenizer, text) for text in item.wrong_answers],
+        prompt=ChatPrompt(messages, tuple(prompt_token_ids(tokenizer, messages))),
+        twin=Continuations(
+            tuple(prompt_token_ids(tokenizer, item.twin_messages())),
+            tuple(tuple(continuation_token_ids(tokenizer, text)) for text in options),
+        ),
     )
 
 
-def evaluate_items(arm_id: str, model: QualityModel, encoded: Sequence[EncodedItem]) -> list[QualityRow]:
-    """All rows of one arm for items of one task; their answers are generated in one batch."""
-    max_tokens = encoded[0].task.max_tokens
-    outputs = model.generate([entry.prompt_ids for entry in encoded], max_tokens)
-    rows: list[QualityRow] = []
-    for entry, output in zip(encoded, outputs, strict=True):
-        text = model.tokenizer.decode(output, skip_special_tokens=True)
-        answer = Answer(text.strip(), truncated=len(output) >= max_tokens)
-        rows.extend(_generation_rows(arm_id, entry, answer, len(output)))
-        rows.extend(_twin_rows(arm_id, entry, model))
-    return rows
+def answer_items(
+    model: QualityModel, encoded: Sequence[EncodedItem], *, as_messages: bool
+) -> list[GeneratedAnswer | ItemFailure]:
+    """The arm's answers to items of one task, generated in one batch."""
+    prompts = [ChatPrompt(entry.prompt.messages) if as_messages else entry.prompt for entry in encoded]
+    return model.generate(prompts, encoded[0].task.max_tokens)
 
 
-def _generation_rows(arm_id: str, entry: EncodedItem, answer: Answer, answer_tokens: int) -> Iterator[QualityRow]:
+def rank_items(model: QualityModel, encoded: Sequence[EncodedItem]) -> list[Twin]:
+    """How the arm ranks each item's options."""
+    questions = [entry.twin for entry in encoded if entry.twin is not None]
+    return [
+        scored if isinstance(scored, ItemFailure) else rank_options(scored, question.options)
+        for question, scored in zip(questions, model.score(questions), strict=True)
+    ]
+
+
+def answer_rows(arm_id: str, entry: EncodedItem, generated: GeneratedAnswer) -> Iterator[QualityRow]:
+    answer = Answer(generated.text.strip(), truncated=generated.truncated)
     checked = entry.item.check(answer)
     yield _row(
         arm_id,
@@ -70,13 +98,13 @@ def _generation_rows(arm_id: str, entry: EncodedItem, answer: Answer, answer_tok
     )
     for name, reached in checked.parts.items():
         yield _row(arm_id, "task", entry, name, float(reached))
-    habits = behaviour_metrics(answer, answer_tokens) | {name: float(seen) for name, seen in checked.behaviour.items()}
+    habits = behaviour_metrics(answer, generated.tokens)
+    habits |= {name: float(seen) for name, seen in checked.behaviour.items()}
     for name, value in habits.items():
         yield _row(arm_id, "behaviour", entry, name, value)
 
 
-def _twin_rows(arm_id: str, entry: EncodedItem, model: QualityModel) -> Iterator[QualityRow]:
-    twin = rank_options(model, entry.twin_prompt_ids, entry.gold_ids, entry.distractor_ids)
+def twin_rows(arm_id: str, entry: EncodedItem, twin: TwinResult) -> Iterator[QualityRow]:
     best = max(range(len(twin.distractor_logprobs)), key=twin.distractor_logprobs.__getitem__)
     preferred = entry.item.twin_gold if twin.gold_preferred else entry.item.wrong_answers[best]
     yield _row(

@@ -1,0 +1,35 @@
+"""Reads what the probe and the quality tiers need of an answer, under either API; nothing here raises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+
+def first_choice(answer: Any) -> Mapping[str, Any]:
+    """The first choice of an answer; empty where it has none."""
+    choices = answer.get("choices") if isinstance(answer, Mapping) else None
+    found = choices[0] if isinstance(choices, list) and choices else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def text_of(answer: Any) -> str | None:
+    """The text of an answer's first choice; None where it has no such shape."""
+    choice = first_choice(answer)
+    message = choice.get("message")
+    text = message.get("content") if isinstance(message, Mapping) else choice.get("text")
+    return text if isinstance(text, str) else None
+
+
+def usage_of(answer: Any, count: Literal["prompt_tokens", "completion_tokens"]) -> int | None:
+    """A count of an answer's usage, where the server tells it."""
+    usage = answer.get("usage") if isinstance(answer, Mapping) else None
+    value = usage.get(count) if isinstance(usage, Mapping) else None
+    return value if isinstance(value, int) else None
+
+
+def returned_ids(answer: Any) -> list[int]:
+    """The ids of the generated tokens, where the server returned them; else empty."""
+    token_ids = first_choice(answer).get("token_ids")
+    found = token_ids if isinstance(token_ids, list) else []
+    return found if all(isinstance(token_id, int) for token_id in found) else []

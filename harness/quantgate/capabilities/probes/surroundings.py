@@ -1,0 +1,56 @@
+"""Whether streams end with token counts, whether there is a chat API, and whether the server shows its metrics."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from quantgate.capabilities.answer_shapes import first_choice, usage_of
+from quantgate.capabilities.probes.asking import Asking
+
+_FIELD = b"data:"
+
+
+async def answers_chat(asking: Asking) -> bool:
+    return bool(first_choice(await asking.chat("chat", "Say hello.", max_tokens=1, temperature=0)))
+
+
+async def counts_streamed_tokens(asking: Asking, *, completions: bool) -> bool:
+    """Whether some event of a stream has a usage, as `stream_options.include_usage` asks."""
+    fields = {"max_tokens": 2, "temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
+    if completions:
+        path, body = "/v1/completions", asking.body(prompt="Hello", **fields)
+    else:
+        messages = [{"role": "user", "content": "Hello"}]
+        path, body = "/v1/chat/completions", asking.body(messages=messages, **fields)
+    stream = await asking.tried("usage in streams", asking.calls.post_bytes(path, body))
+    return any(usage_of(event, "completion_tokens") is not None for event in _events(stream or b""))
+
+
+async def shows_metrics(asking: Asking) -> bool:
+    """Whether /metrics has at least one sample in Prometheus' text format."""
+    text = await asking.tried("/metrics", asking.calls.get_text("/metrics"))
+    return any(_is_sample(line) for line in (text or "").splitlines())
+
+
+def _is_sample(line: str) -> bool:
+    name, _, value = line.rpartition(" ")
+    if not name or line.startswith(("#", "<", "{")):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _events(stream: bytes) -> list[Any]:
+    """The JSON documents of a whole event stream; the end mark and anything else is passed over."""
+    events = []
+    for line in stream.splitlines():
+        if line.startswith(_FIELD):
+            try:
+                events.append(json.loads(line.removeprefix(_FIELD)))
+            except ValueError:
+                continue
+    return events
