@@ -177,7 +177,8 @@ ROW = {"a": {"b.c": 1, "d": '{"e": [10, {"f": null}]}'}, "a.x": 2, "Head": {"X-I
     [
         ("a.b.c", 1),
         ("a.x", 2),
-        ("head.x-id", 3),
+        ("Head.x-id", 3),
+        ("head.x-id", MISSING),
         ("a.d.e.0", 10),
         ("a.d.e.1.f", None),
         ("list.0.0", 5),

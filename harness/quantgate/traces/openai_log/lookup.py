@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 
@@ -18,8 +18,8 @@ MISSING = _Missing()
 def look_up(row: Any, path: str) -> Any:
     """The value at the path, or MISSING.
 
-    Each dot may also be part of a key (`gen_ai.request.model`); numbers index lists; keys match whatever their case,
-    as names of HTTP headers do, where no key matches exactly; text that holds JSON is entered.
+    Each dot may also be part of a key (`gen_ai.request.model`); numbers index lists; keys with a hyphen match whatever
+    their case, as names of HTTP headers do; text that holds JSON is entered.
     """
     if isinstance(row, str):
         row = _decoded(row)
@@ -30,15 +30,12 @@ def look_up(row: Any, path: str) -> Any:
         return look_up(row[int(head)], rest) if rest else row[int(head)]
     if not isinstance(row, dict):
         return MISSING
-    whole = _child(row, path)
-    if whole is not MISSING:
-        return whole
-    dots = [position for position, letter in enumerate(path) if letter == "."]
-    for position in dots:
-        child = _child(row, path[:position])
-        found = MISSING if child is MISSING else look_up(child, path[position + 1 :])
-        if found is not MISSING:
-            return found
+    for key, rest in _ways_to_split(path):
+        child = _child(row, key)
+        if child is not MISSING:
+            found = look_up(child, rest) if rest else child
+            if found is not MISSING:
+                return found
     return MISSING
 
 
@@ -51,9 +48,18 @@ def first_present(row: Any, paths: Iterable[str]) -> tuple[str, Any]:
     return "", None
 
 
+@cache
+def _ways_to_split(path: str) -> tuple[tuple[str, str], ...]:
+    """(key, rest of the path), the whole path as one key first."""
+    dots = [position for position, letter in enumerate(path) if letter == "."]
+    return ((path, ""), *((path[:dot], path[dot + 1 :]) for dot in dots))
+
+
 def _child(row: dict[str, Any], key: str) -> Any:
     if key in row:
         return row[key]
+    if "-" not in key:
+        return MISSING
     lowered = key.lower()
     return next((value for name, value in row.items() if name.lower() == lowered), MISSING)
 
