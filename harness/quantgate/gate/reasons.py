@@ -23,6 +23,8 @@ def rule_title(metric: RuleMetric, statistic: str, slo_class: str | None, task: 
 
 def no_number(metric: RuleMetric, measured: Measurement, statistic: str) -> str:
     """Why there is no estimate."""
+    if measured.unmeasured is not None:
+        return f"Not measurable: {measured.unmeasured}."
     if measured.minimum_n is not None:
         return (
             f"{measured.n} {metric.items} carry no interval of {statistic}; at least {measured.minimum_n} are needed."

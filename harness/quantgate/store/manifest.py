@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from quantgate.store.tier_status import TierStatus
+
 MANIFEST_SCHEMA: Literal["quantgate.run/1"] = "quantgate.run/1"
 
 
@@ -112,6 +114,8 @@ class RunManifest(_Strict):
     fidelity: list[FidelityCertificate] = []
     quality_items_sha256: str | None = None
     """Hash of the task items, texts and checkers that the arms were asked; None before the quality phase."""
+    quality_tiers: list[TierStatus] = []
+    """How far each quality tier was measured on each arm; empty for runs that measured none."""
     environment: Environment
     process_peak_memory_bytes: int | None = None
     """Largest resident set of the process that held all in-process arms."""

@@ -18,7 +18,7 @@ def _rate(name: str, title: str, metric: str, right_when: bool) -> RuleMetric:
         shown = pairs.baseline >= 0.5, pairs.candidate >= 0.5
         measured = measure_binary(shown[0] == right_when, shown[1] == right_when, pairs.clusters, question)
         if measured.n == 0:
-            return measured
+            return replace(measured, unmeasured=pairing.why_unmeasured("answers"))
         return replace(measured, baseline=float(shown[0].mean()), candidate=float(shown[1].mean()))
 
     return RuleMetric(name, title, ("rate",), MARGIN_UNITS, "share", "items", measure)
@@ -28,7 +28,7 @@ def _refusal_change(pairing: Pairing, question: RuleQuestion) -> Measurement:
     """Refusing more turns users away, refusing less may be unsafe: a change in either direction is a loss."""
     pairs = pairing.quality("behaviour", "refused", question.task)
     if len(pairs.baseline) == 0:
-        return Measurement(n=0, method=METHOD)
+        return Measurement(n=0, method=METHOD, unmeasured=pairing.why_unmeasured("answers"))
     refused = pairs.baseline >= 0.5, pairs.candidate >= 0.5
     more = measure_binary(~refused[0], ~refused[1], pairs.clusters, question)
     less = measure_binary(refused[0], refused[1], pairs.clusters, question)

@@ -16,13 +16,34 @@ from quantgate.stats.power import binary_standard_error, discordance
 from quantgate.stats.wilson import wilson_interval, wilson_p_value
 
 Array = NDArray[np.float64]
+WhyNot = Callable[[Pairing], str | None]
 
 
-def _mean_loss(metric: str, to_loss: Callable[[Array], Array], pairing: Pairing, question: RuleQuestion) -> Measurement:
+def _unmeasured(pairing: Pairing) -> str | None:
+    return pairing.why_unmeasured("distribution")
+
+
+def _no_whole_distributions(pairing: Pairing) -> str | None:
+    """A divergence over the listed tokens alone is never taken for KL."""
+    status = pairing.tier_statuses.get("distribution")
+    return status.reason if status is not None and status.status != "exact" else None
+
+
+def _no_listed_tokens(pairing: Pairing) -> str | None:
+    status = pairing.tier_statuses.get("distribution")
+    if status is not None and status.status == "exact":
+        return "whole distributions were compared; kl_mean is their divergence"
+    return _unmeasured(pairing)
+
+
+def _mean_loss(
+    metric: str, to_loss: Callable[[Array], Array], why_not: WhyNot, pairing: Pairing, question: RuleQuestion
+) -> Measurement:
     values, clusters = pairing.distribution(metric)
     method = "bootstrap of the mean over sequences"
     if len(values) < 2:
-        return Measurement(n=len(values), method=method, minimum_n=2)
+        unmeasured = why_not(pairing) if len(values) == 0 else None
+        return Measurement(n=len(values), method=method, minimum_n=None if unmeasured else 2, unmeasured=unmeasured)
     losses = to_loss(values)
     estimate = bootstrap_means(
         np.zeros_like(losses), losses, clusters, difference,
@@ -37,7 +58,7 @@ def _first_token(pairing: Pairing, question: RuleQuestion) -> Measurement:
     n = len(agreements)
     method = "Wilson's score interval"
     if n == 0:
-        return Measurement(n=0, method=method)
+        return Measurement(n=0, method=method, unmeasured=_unmeasured(pairing))
     differing = (agreements < 0.5).astype(np.float64)
     effect = design_effect(differing, clusters)
     count, size = float(differing.sum()) / effect, n / effect
@@ -52,10 +73,17 @@ def _first_token(pairing: Pairing, question: RuleQuestion) -> Measurement:
 
 
 def _rule(
-    name: str, title: str, metric: str, to_loss: Callable[[Array], Array], units: dict[str, str], value_unit: str
+    name: str,
+    title: str,
+    metric: str,
+    units: dict[str, str],
+    value_unit: str,
+    *,
+    to_loss: Callable[[Array], Array] = np.positive,
+    why_not: WhyNot = _unmeasured,
 ) -> RuleMetric:
     def measure(pairing: Pairing, question: RuleQuestion) -> Measurement:
-        return _mean_loss(metric, to_loss, pairing, question)
+        return _mean_loss(metric, to_loss, why_not, pairing, question)
 
     return RuleMetric(name, title, ("mean",), units, value_unit, "sequences", measure)
 
@@ -64,10 +92,16 @@ _NATS = {"nats": "nats", "": "nats"}
 _SHARE = {"pp": "pp", "": "pp"}
 
 DISTRIBUTION_RULES = (
-    _rule("kl_mean", "KL divergence from the baseline", "kl", np.positive, _NATS, "nats"),
-    _rule("nll_increase", "rise of the negative log-likelihood", "nll_delta", np.positive, _NATS, "nats"),
-    _rule("top1_disagreement", "top-1 disagreement", "top1_agreement", lambda share: 1 - share, _SHARE, "share"),
+    _rule("kl_mean", "KL divergence from the baseline", "kl", _NATS, "nats", why_not=_no_whole_distributions),
+    _rule(
+        "kl_topk", "KL divergence from the baseline over the tokens that both list (a lower bound)", "kl_topk", _NATS,
+        "nats", why_not=_no_listed_tokens,
+    ),
+    _rule("nll_increase", "rise of the negative log-likelihood", "nll_delta", _NATS, "nats"),
+    _rule(
+        "top1_disagreement", "top-1 disagreement", "top1_agreement", _SHARE, "share", to_loss=lambda share: 1 - share
+    ),
     RuleMetric(
         "first_token_disagreement", "first-token disagreement", ("rate",), _SHARE, "share", "sequences", _first_token
     ),
-)
+)  # fmt: skip

@@ -29,7 +29,8 @@ class Measurement:
     """What the data say about one rule.
 
     baseline, candidate: the arms' own statistics in the metric's unit. estimate: None where there is no number;
-    then `minimum_n` (too few items) or `uninformative` (the reason in words) tells why.
+    then `minimum_n` (too few items), `uninformative` (what was measured cannot show a loss) or `unmeasured` (an arm did
+    not give it) tells why, the last two in words.
     """
 
     n: int
@@ -39,6 +40,7 @@ class Measurement:
     estimate: LossEstimate | None = None
     minimum_n: int | None = None
     uninformative: str | None = None
+    unmeasured: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -12,14 +12,15 @@ from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQue
 from quantgate.stats.bootstrap import bootstrap_means, difference
 from quantgate.stats.mcnemar import mcnemar_exact
 from quantgate.stats.wilson import wilson_interval
+from quantgate.store.tier_status import QualityTier
 
 _MEAN_METHOD = "paired bootstrap of the mean over items"
 
 
-def _measure(metric: str, pairing: Pairing, question: RuleQuestion) -> Measurement:
+def _measure(metric: str, tier: QualityTier, pairing: Pairing, question: RuleQuestion) -> Measurement:
     pairs = pairing.quality("task", metric, question.task)
     if len(pairs.baseline) == 0:
-        return Measurement(n=0, method=METHOD)
+        return Measurement(n=0, method=METHOD, unmeasured=pairing.why_unmeasured(tier))
     measured = measure_binary(pairs.baseline >= 0.5, pairs.candidate >= 0.5, pairs.clusters, question)
     counts = measured.counts
     p_value = mcnemar_exact(counts["only_baseline_right"], counts["only_candidate_right"])
@@ -43,9 +44,9 @@ def _at_floor(pairs: QualityPairs, question: RuleQuestion) -> str | None:
     return None
 
 
-def _rule(metric: str, title: str) -> RuleMetric:
+def _rule(metric: str, title: str, tier: QualityTier) -> RuleMetric:
     def measure(pairing: Pairing, question: RuleQuestion) -> Measurement:
-        return _measure(metric, pairing, question)
+        return _measure(metric, tier, pairing, question)
 
     return RuleMetric(metric, title, ("rate",), MARGIN_UNITS, "share", "items", measure)
 
@@ -55,7 +56,8 @@ def _gold_logprob(pairing: Pairing, question: RuleQuestion) -> Measurement:
     pairs = pairing.quality("task", "gold_logprob", question.task)
     n = len(pairs.baseline)
     if n < 2:
-        return Measurement(n=n, method=_MEAN_METHOD, minimum_n=2)
+        why = pairing.why_unmeasured("likelihood") if n == 0 else None
+        return Measurement(n=n, method=_MEAN_METHOD, minimum_n=None if why else 2, unmeasured=why)
     estimate = bootstrap_means(
         -pairs.baseline, -pairs.candidate, pairs.clusters, difference,
         margin=question.margin, confidence=question.confidence, resamples=question.resamples, seed=question.seed,
@@ -65,8 +67,8 @@ def _gold_logprob(pairing: Pairing, question: RuleQuestion) -> Measurement:
 
 
 TASK_RULES = (
-    _rule("correct", "task accuracy"),
-    _rule("gold_preferred", "preference for the right answer (likelihood twin)"),
+    _rule("correct", "task accuracy", "answers"),
+    _rule("gold_preferred", "preference for the right answer (likelihood twin)", "likelihood"),
     RuleMetric(
         "gold_logprob", "log-probability of the right answer", ("mean",), {"nats": "nats", "": "nats"}, "nats", "items",
         _gold_logprob,

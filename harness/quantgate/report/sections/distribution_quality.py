@@ -14,6 +14,12 @@ from quantgate.report.run_view import ArmView, RunView, rows_where, texts
 _METRICS: dict[str, tuple[str, str, Callable[[float | None], str]]] = {
     "kl": ("KL divergence, mean", "nats per token", significant),
     "kl_p99": ("KL divergence, 99th percentile of a sequence, mean", "nats per token", significant),
+    "kl_topk": ("KL divergence over the listed tokens, mean; a lower bound", "nats per token", significant),
+    "kl_topk_p99": (
+        "KL divergence over the listed tokens, 99th percentile of a sequence, mean; a lower bound",
+        "nats per token",
+        significant,
+    ),
     "top1_agreement": ("Same most likely token", "share of positions", percent),
     "first_token_agreement": ("Same first token", "share of answers", percent),
     "nll_delta": ("Perplexity ratio", "1 is no change", significant),
@@ -27,8 +33,10 @@ def distribution_table(view: RunView) -> Table | None:
         return None
     rows = []
     for metric, (title, unit, write) in _METRICS.items():
-        cells = [with_interval(_estimate(arm, metric), write) for arm in arms]
-        rows.append([f"{title} ({unit})", *cells])
+        estimates = [_estimate(arm, metric) for arm in arms]
+        if not any(estimates):
+            continue
+        rows.append([f"{title} ({unit})", *(with_interval(estimate, write) for estimate in estimates)])
     return Table(["measure", *(arm.arm_id for arm in arms)], rows)
 
 
