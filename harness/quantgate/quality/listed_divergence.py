@@ -18,7 +18,7 @@ from quantgate.quality.position_comparison import PositionComparison
 from quantgate.quality.scores import NO_TOKEN, ListedScores
 
 _ROUNDING = 1e-6
-"""Added to the candidate's rest: servers write log-probs in float32, so that a small rest is rounding, and its ratio noise
+"""Added to the candidate's rest: servers write log-probs in float32, and the ratio of a rest that is rounding is noise
 or infinite. A rest that is counted a little too large can only lower the divergence."""
 
 
