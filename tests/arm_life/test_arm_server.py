@@ -12,9 +12,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.arm_life.tiny_server import arm_server, free_port, is_listening, launch
+from tests.arm_life.tiny_server import ClockOfAServerThatListens, arm_server, free_port, is_listening, launch
 
 from quantgate.arm_life.arm_server import ArmServer
+from quantgate.arm_life.one_at_a_time import OneAtATime
 from quantgate.arm_life.process_tree import is_alive
 from quantgate_engine.errors import QuantgateError, RunError
 
@@ -72,20 +73,17 @@ def test_it_outlives_the_event_loop_that_brought_it_up() -> None:
     asyncio.run(server.take_down())
 
 
-def test_one_that_ends_while_loading_is_told_with_its_code_and_last_words(tmp_path: Path) -> None:
-    log = tmp_path / "server.log"
-    dying = launch(
-        command=["sh", "-c", "for i in 1 2 3 4 5 6 7; do echo line $i; done; printf '\\033[31mno model'; exit 3"]
-    )
-    message = asyncio.run(failure_of(arm_server(dying, log=log)))
+def test_one_that_ends_while_loading_is_told_with_its_code_and_last_words() -> None:
+    script = "for i in 1 2 3 4 5 6 7 8 9 10 11; do echo line $i; done; printf '\\033[31mno model'; exit 3"
+    message = asyncio.run(failure_of(arm_server(launch(command=["sh", "-c", script]))))
     assert message == (
         "The server of arm int4 ended before it was ready (exit code 3; its last lines: line 3 | line 4 | line 5 | "
-        f"line 6 | line 7 | [31mno model); all of it is in {log}; check launch.command."
+        "line 6 | line 7 | line 8 | line 9 | line 10 | line 11 | [31mno model); check launch.command."
     )
 
 
 def test_one_that_is_never_ready_is_told_and_stopped() -> None:
-    message = asyncio.run(failure_of(arm_server(launch("loading", timeout_s=1.5))))
+    message = asyncio.run(failure_of(arm_server(launch("loading", timeout_s=1.5), clock=ClockOfAServerThatListens)))
     assert re.match(
         r"The server of arm int4 was not ready 1\.5 s after its start: at http://127\.0\.0\.1:\d+, /health "
         r"answered with status 503 \(still running; its last lines: loading with token None\); check launch\.command",
@@ -94,8 +92,8 @@ def test_one_that_is_never_ready_is_told_and_stopped() -> None:
 
 
 def test_secrets_of_the_environment_are_not_quoted() -> None:
-    failing = launch("loading", timeout_s=1.0, environment={"TOKEN": "${SECRET}"})
-    message = asyncio.run(failure_of(arm_server(failing)))
+    failing = launch("loading", environment={"TOKEN": "${SECRET}"})
+    message = asyncio.run(failure_of(arm_server(failing, clock=ClockOfAServerThatListens)))
     assert "loading with token (hidden)" in message
 
 
@@ -181,7 +179,7 @@ def test_its_death_is_told_with_its_last_lines_only_where_the_run_keeps_text(tmp
     log = tmp_path / "server.log"
     assert asyncio.run(last_words_of(arm_server(launch(), log=log))) == (
         "The server's process has ended (killed by SIGKILL, as Linux does when memory runs out; its last lines: "
-        f"loading with token None); all of it is in {log}."
+        "loading with token None); all that it printed is in server.log."
     )
     assert asyncio.run(last_words_of(arm_server(launch()))) == (
         "The server's process has ended (killed by SIGKILL, as Linux does when memory runs out)."
@@ -252,3 +250,18 @@ def test_a_server_that_should_run_already_and_does_not_is_told_at_once() -> None
     missing = launch(command=None, timeout_s=0.2)
     message = asyncio.run(failure_of(arm_server(missing)))
     assert "nothing listens there" in message
+
+
+def test_one_at_a_time_servers_may_share_an_address() -> None:
+    async def main() -> None:
+        port = free_port()
+        host = OneAtATime({arm_id: arm_server(launch(), port=port) for arm_id in "ab"})
+        for arm_id in "aba":
+            await host.bring_up(arm_id)
+            assert is_listening(port)
+            assert len(psutil.Process().children()) == 1
+        await host.close()
+        assert not is_listening(port)
+        assert [len(host.servers[arm_id].loads) for arm_id in "ab"] == [2, 1]
+
+    asyncio.run(main())

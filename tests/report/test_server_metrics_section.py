@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
+from tests.report.page_reader import read_page
 from tests.report.stored_run import build_run
 
 from quantgate.report.numbers import NOTHING
+from quantgate.report.render import render_report
 from quantgate.report.run_view import RunView
 from quantgate.report.sections.server_metrics import ServerMetricsSection, server_metrics_section
 from quantgate.store.schemas import SERVER_METRICS
@@ -58,3 +60,16 @@ def test_servers_without_known_names_are_named() -> None:
 
 def test_a_run_without_servers_has_no_such_section() -> None:
     assert section() is None
+
+
+def test_the_page_shows_it_where_there_is_something_to_show() -> None:
+    def page(*rows: dict[str, object]) -> str:
+        table = pa.Table.from_pylist(list(rows), schema=SERVER_METRICS)
+        return read_page(render_report(replace(build_run(requests=8), server_metrics=table), None)).text
+
+    title = "What the servers tell of themselves"
+    assert title not in page()
+    shown = page(row("fp16", "after", "preemption_count", 3.0), row("int4-g64", "during", "other", 1.0))
+    assert title in shown
+    assert "requests that lost their place and began again" in shown
+    assert "No names are known for the server of int4-g64" in shown

@@ -30,7 +30,7 @@ class ArmServer:
     """Its methods may be called from one event loop after another, one at a time.
 
     log_path: where its output goes (None where the run keeps no text: servers may log prompts).
-    folder: what a relative `cwd` counts from.
+    folder: what a relative `cwd` counts from. loads: seconds of each start, from the command to ready.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ArmServer:
         self._environment = environment
         self._new_endpoint = new_endpoint
         self._process: ServerProcess | None = None
-        self._load_seconds: list[float] = []
+        self.loads: list[float] = []
         self._peaks: list[int] = []
 
     @property
@@ -68,8 +68,8 @@ class ArmServer:
 
     @property
     def load_seconds(self) -> float | None:
-        """From the start of the command until the server was ready; the median where it was started several times."""
-        return median(self._load_seconds) if self._load_seconds else None
+        """From the command to ready; the median where it was started several times."""
+        return median(self.loads) if self.loads else None
 
     @property
     def peak_memory_bytes(self) -> int | None:
@@ -127,9 +127,13 @@ class ArmServer:
             await asyncio.sleep(0.05)
         if self._process is None or self.is_up:
             return None
-        # Once it serves, its output may hold prompts; a run that keeps no text quotes none of it.
-        said = f"; {self._process.last_lines()}" if self._log_path else ""
-        return f"The server's process has ended ({self._process.state()}{said}){self._see_log()}."
+        if self._log_path is None:
+            # Once it serves, its output may hold prompts; a run that keeps no text quotes none of it.
+            return f"The server's process has ended ({self._process.state()})."
+        return (
+            f"The server's process has ended ({self._process.state()}; {self._process.last_lines()}); all that it "
+            f"printed is in {self._log_path.name}."
+        )
 
     async def _start(self) -> None:
         command = prepare_command(
@@ -152,7 +156,7 @@ class ArmServer:
         except BaseException:
             await process.stop(self.launch.stop)
             raise
-        self._load_seconds.append((self._clock.now_ns() - started_ns) / 1e9)
+        self.loads.append((self._clock.now_ns() - started_ns) / 1e9)
         self._process = process
         process.sample_memory()
 
@@ -175,7 +179,7 @@ class ArmServer:
         if readiness.exited:
             return RunError(
                 f"The server of arm {self.arm_id} ended before it was ready ({process.state()}; "
-                f"{process.last_lines()}){self._see_log()}; "
+                f"{process.last_lines()}); "
                 "check launch.command."
             )
         if readiness.key_refused:
@@ -183,7 +187,7 @@ class ArmServer:
         return RunError(
             f"The server of arm {self.arm_id} was not ready {self.launch.ready.timeout_s:g} s after its start: at "
             f"{self.endpoint.url}, {readiness.words} ({process.state()}; "
-            f"{process.last_lines()}){self._see_log()}; check launch.command and "
+            f"{process.last_lines()}); check launch.command and "
             "the port in it, or raise launch.ready.timeout_s."
         )
 
@@ -200,9 +204,6 @@ class ArmServer:
             f"The server of arm {self.arm_id} at {self.endpoint.url} is not ready ({readiness.words}); wait until it "
             "serves, or set launch.ready to what it answers."
         )
-
-    def _see_log(self) -> str:
-        return f"; all of it is in {self._log_path}" if self._log_path else ""
 
 
 async def _told_by(endpoint: Endpoint, path: str) -> RunError:

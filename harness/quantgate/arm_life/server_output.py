@@ -10,9 +10,9 @@ from typing import IO
 
 from quantgate.store.atomic_file import write_error
 
-_QUOTED_LINES = 6
+_QUOTED_LINES = 10
 _QUOTED_BYTES = 4096
-_QUOTED_CHARACTERS = 600
+_QUOTED_CHARACTERS = 1000
 
 
 class ServerOutput:
