@@ -52,7 +52,7 @@ def run_of(rows: list[dict[str, Any]], **changes: Any) -> LoadedRun:
     arms = [arm for arm in manifest.arms if arm.arm_id in ROLES]
     blank = {name: pa.Table.from_pylist([], schema=schema) for name, schema in _other_tables().items()}
     return LoadedRun(
-        manifest=manifest.model_copy(update={"arms": arms, "fidelity": [], "policy": None} | changes),
+        manifest=manifest.model_copy(update={"arms": arms, "policy": None} | changes),
         requests=pa.Table.from_pylist(rows, schema=REQUESTS),
         **blank,
     )

@@ -135,6 +135,26 @@ def test_after_a_judge_the_doubtful_pairs_come_first(folder: Path) -> None:
     assert {(pair.preferred, pair.source) for pair in after} == {("tie", "human")}
 
 
+def test_the_gate_goes_by_what_people_say(tmp_path: Path) -> None:
+    """The judge prefers every answer of the baseline, and the build is stopped; people find no difference."""
+    folder, policy = tmp_path / "run", tmp_path / "policy.yaml"
+    folder.mkdir()
+    run = answered_run(REQUESTS, lambda arm, index: {BASELINE: 500, AA: 500, CANDIDATE: 100}[arm])
+    store(run, folder)
+    judge_all(run, folder, ScriptedJudge())
+    policy.write_text(
+        "schema: quantgate.policy/1\nname: p\ngain: null\nrules: [{metric: preference, margin: 40pp}]\n",
+        encoding="utf-8",
+    )
+    judged = quantgate("gate", folder, "--policy", policy)
+    assert judged.exit_code == 1, judged.output
+    quantgate("review", "import", folder, filled(export(folder, REQUESTS), choose("tie")))
+    reviewed = quantgate("gate", folder, "--policy", policy, "--json")
+    assert reviewed.exit_code == 0, reviewed.output
+    (rule,) = json.loads(reviewed.stdout)["arms"][CANDIDATE]["rules"]
+    assert (rule["outcome"], rule["counts"]["decided_by_people"]) == ("pass", REQUESTS)
+
+
 def test_differing_words_decide_inside_a_group() -> None:
     def pair(number: int, other: str) -> AnswerPair:
         return AnswerPair("a", f"r{number}", 0, f"r{number}", (), "?", "one two three four", other)

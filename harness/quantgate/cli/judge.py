@@ -69,9 +69,9 @@ def judge(
     reporter = ProgressReporter(console)
     for line in cost_statement(prepared, prices):
         reporter.note(line)
-    reporter.note(f"Requests and answers, as the run keeps them, are sent to {settings.url}.")
-    if prepared.plan.to_ask and not yes:
-        _ask()
+    if prepared.plan.to_ask:
+        reporter.note(f"Requests and answers, as the run keeps them, are sent to {settings.url}.")
+        _ask(agreed=yes)
     outcome = _carry_out(prepared, settings, RunFolder(run, loaded.manifest.run_id), reporter)
     summary = summarize(load_run(run), _CONFIDENCE)
     for line in outcome_lines(outcome):
@@ -125,7 +125,9 @@ def _settings(url: str, model: str, key_env: str, extra_body: str | None) -> End
         raise ConfigurationError(f"{options.get(name, name)}: {problem.message}.") from None
 
 
-def _ask() -> None:
+def _ask(*, agreed: bool) -> None:
+    if agreed:
+        return
     if not sys.stdin.isatty():
         raise ConfigurationError("Judging costs what is stated above; add --yes to agree, since nobody can be asked.")
     if not typer.confirm("Go ahead?", err=True):

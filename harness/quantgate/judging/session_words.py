@@ -13,15 +13,20 @@ from quantgate.judging.summary import JudgingSummary
 def cost_statement(prepared: PreparedJudging, prices: Prices | None) -> list[str]:
     """Before the first call: how many calls, how many tokens, how much money."""
     plan, order = prepared.plan, prepared.order
-    lines = [
+    drawn = (
         f"{plan.items:,} requests drawn, {len(plan.pairs):,} pairs of answers: {plan.identical:,} identical (ties, no "
-        f"call), {plan.judged_before:,} judged before, {plan.to_ask:,} to judge.",
+        f"call), {plan.judged_before:,} judged before, {plan.to_ask:,} to judge."
+    )
+    if not plan.to_ask:
+        return [drawn]
+    lines = [
+        drawn,
         f"Cost: {plan.likely.requests:,} calls of {order.model}; about {_usage(plan.likely, prices)}; at most "
         f"{_usage(plan.most, prices)}, further calls after failures aside.",
         f"Budget: {order.budget_requests:,} calls and {order.budget_tokens:,} tokens"
         + (f", of which {_spent(prepared.spent_before, prices)} are spent." if prepared.spent_before.requests else "."),
     ]
-    if plan.to_ask and not prepared.covered_for_certain:
+    if not prepared.covered_for_certain:
         lines.append("It may not cover all of that: judging ends before the first pair that it might not pay for.")
     return lines
 
