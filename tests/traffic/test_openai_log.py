@@ -213,8 +213,8 @@ def test_rows_that_are_no_traffic_are_counted_and_strictly_refused(
 def test_a_log_of_which_nothing_is_left_is_refused_with_the_counts(tmp_path: Path) -> None:
     rows = [chat_row(1769860800, "hi", status=500), chat_row(1769860800, "hi", status=500), chat_row(1769860800, "")]
     assert refusal(tmp_path, *rows) == (
-        "access.jsonl: none of its 3 rows can be replayed (failed: 2, without prompt: 1); read it with strict to see "
-        "why the first row is left out."
+        "access.jsonl: none of its 3 rows can be replayed (failed: 2, without prompt: 1); the first one, "
+        "line 1: field status: expected a status below 400, got 500."
     )
 
 

@@ -25,6 +25,7 @@ class LogRows:
     left_out: Counter[str] = field(default_factory=Counter)
     dropped_parts: Counter[str] = field(default_factory=Counter)
     shape: str = ""
+    first_left_out: str = ""
 
     @property
     def total(self) -> int:
@@ -50,14 +51,14 @@ def read_rows(lines: Iterable[SourceLine], source: str, settings: ImportSettings
                 raise ConfigurationError(
                     f"{where}: {left_out}; mend or remove the row, or read the log without strict."
                 ) from None
+            result.first_left_out = result.first_left_out or f"line {line.number}: {left_out}"
             result.left_out[left_out.kind] += 1
         except ValueError as error:
             raise ConfigurationError(f"{where}, {error}.") from None
     if not result.rows:
         kinds = ", ".join(f"{kind.replace('_', ' ')}: {count}" for kind, count in sorted(result.left_out.items()))
         raise ConfigurationError(
-            f"{source}: none of its {result.total} rows can be replayed ({kinds}); read it with strict to see why the "
-            "first row is left out."
+            f"{source}: none of its {result.total} rows can be replayed ({kinds}); the first one, {result.first_left_out}."
         )
     return result
 
