@@ -58,7 +58,8 @@ def read_rows(lines: Iterable[SourceLine], source: str, settings: ImportSettings
     if not result.rows:
         kinds = ", ".join(f"{kind.replace('_', ' ')}: {count}" for kind, count in sorted(result.left_out.items()))
         raise ConfigurationError(
-            f"{source}: none of its {result.total} rows can be replayed ({kinds}); the first one, {result.first_left_out}."
+            f"{source}: none of its {result.total} rows can be replayed ({kinds}); the first one, "
+            f"{result.first_left_out}."
         )
     return result
 
