@@ -31,6 +31,7 @@ from quantgate.replay.virtual_time import run_in_virtual_time
 from quantgate.store.run_folder import LoadedRun
 from quantgate.targets.openai.endpoint import EndpointError
 from quantgate_engine.clock import VirtualClock
+from quantgate_engine.errors import ConfigurationError
 
 REQUESTS = 10
 
@@ -194,15 +195,27 @@ def test_a_fault_in_an_answer_of_another_shape_is_counted(run: LoadedRun, tmp_pa
     assert "no chat completion" in outcome.last_error
 
 
+EXTRA = {"temperature": None, "reasoning_effort": "low", "max_tokens": None, "max_completion_tokens": 60}
+
+
 def test_fields_can_be_laid_over_the_request_or_taken_away() -> None:
     judge = ScriptedJudge(reply=lambda question: json.dumps({"better": "tie"}))
-    client = JudgeClient(judge, "judge-1", 64, {"temperature": None, "reasoning_effort": "low", "max_tokens": None})
+    client = JudgeClient(judge, "judge-1", 64, EXTRA)
     run_in_virtual_time(lambda clock: client.ask([{"role": "user", "content": "?"}]))
     assert judge.bodies[0] == {
         "model": "judge-1",
         "messages": [{"role": "user", "content": "?"}],
         "reasoning_effort": "low",
+        "max_completion_tokens": 60,
     }
+
+
+@pytest.mark.parametrize(
+    "extra_body", [{"max_tokens": None}, {"max_tokens": 65}, {"max_completion_tokens": 65}, {"max_tokens": "many"}]
+)
+def test_replies_cannot_grow_beyond_what_the_budget_reckons_with(extra_body: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="which the budget reckons with"):
+        JudgeClient(ScriptedJudge(), "judge-1", 64, extra_body)
 
 
 def test_every_arm_is_compared_on_the_same_requests(run: LoadedRun) -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from quantgate.judging.instructions import ChatMessages
 from quantgate.targets.openai.endpoint import EndpointError
+from quantgate_engine.errors import ConfigurationError
 
 _PATH = "/v1/chat/completions"
 
@@ -51,7 +52,17 @@ class JudgeClient:
     """Asks one model, at temperature 0, so that the same question gets the same answer as far as its server allows."""
 
     def __init__(self, endpoint: JsonEndpoint, model: str, max_tokens: int, extra_body: Mapping[str, Any]) -> None:
-        """`extra_body` is laid over the request; a value of None takes a field away (`{"temperature": None}`)."""
+        """`extra_body` is laid over the request; a value of None takes a field away (`{"temperature": None}`).
+
+        Raises ConfigurationError where it lets replies grow beyond `max_tokens`, which the budget rests on.
+        """
+        limits = [extra_body.get("max_tokens", max_tokens), extra_body.get("max_completion_tokens")]
+        stated = [limit for limit in limits if limit is not None]
+        if not stated or not all(isinstance(limit, int) and limit <= max_tokens for limit in stated):
+            raise ConfigurationError(
+                f"The extra body allows replies above --max-tokens ({max_tokens}), which the budget reckons with; set "
+                "max_tokens or max_completion_tokens there to at most that number, or raise --max-tokens."
+            )
         self._endpoint = endpoint
         self._extra_body = extra_body
         self.model = model
