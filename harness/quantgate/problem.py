@@ -46,6 +46,7 @@ _LIMITS: dict[str, tuple[str, str]] = {
     "string_pattern_mismatch": ("text that matches {}", "pattern"),
     "literal_error": ("{}", "expected"),
     "enum": ("{}", "expected"),
+    "union_tag_invalid": ("{} as its kind", "expected_tags"),
 }
 
 _MISSING = "missing"

@@ -8,7 +8,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from quantgate.arms.config import ArmConfig, BundledArmConfig, OpenAIArmConfig
 from quantgate.quality.config import QualityConfig
+from quantgate.traces.import_settings import OtherParts
 from quantgate.validation import load_yaml_model
 from quantgate.workload.transforms import WorkloadTransform
 from quantgate_engine import EngineConfig
@@ -23,20 +25,8 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class ArmConfig(_Strict):
-    """One precision of the suite's model on the bundled engine. The id defaults to the scheme."""
-
-    scheme: str
-    id: str = Field("", pattern=r"^[A-Za-z0-9._-]*$")
-    role: Literal["baseline", "candidate"] = "candidate"
-
-    @property
-    def arm_id(self) -> str:
-        return self.id or self.scheme
-
-
 class EngineSettings(_Strict):
-    """The engine's settings, the same for every arm (see `quantgate_engine.EngineConfig`)."""
+    """The bundled engine's settings, the same for every arm of it (see `quantgate_engine.EngineConfig`)."""
 
     max_active_requests: int = Field(16, ge=1)
     max_step_tokens: int = Field(256, ge=1)
@@ -55,10 +45,21 @@ class WorkloadConfig(_Strict):
 
     trace: str
     format: str | None = None
+    columns: str | None = Field(None, description="column map of a request log (path beside the suite file)")
+    redact: bool = Field(default=True, description="replace known kinds of personal data in request logs")
+    strict: bool = Field(default=False, description="refuse a log for the first row that would be left out and counted")
+    other_parts: OtherParts = Field(
+        "refuse", description="what becomes of parts of messages that are no text: refuse the log, or drop and count"
+    )
+    history: Literal["recorded", "live"] = Field(
+        "recorded", description="whose answers later turns of a session see: the log's own or the arm's own"
+    )
     transforms: tuple[WorkloadTransform, ...] = ()
     blocks: int = Field(4, ge=1, description="counterbalanced blocks that each pass is cut into")
     passes: int = Field(1, ge=1)
-    output_lengths: Literal["forced", "natural"] = "forced"
+    output_lengths: Literal["forced", "natural", "auto"] = Field(
+        "forced", description="forced decodes exactly max_tokens; auto does so where every arm can be made to"
+    )
     lag_limit_ms: float = Field(50.0, gt=0, description="p99 of dispatch lag above which the run is invalid")
     request_timeout_s: float | None = Field(None, gt=0)
 
@@ -67,9 +68,15 @@ class Suite(_Strict):
     schema_: Literal["quantgate.suite/1"] = Field(SUITE_SCHEMA, alias="schema")
     name: str = Field(min_length=1)
     description: str = ""
-    model: str
+    model: str | None = Field(None, description="the model of the bundled engine's arms")
+    tokenizer: str | None = Field(
+        None, description="known name, folder or Hub id of the tokenizer that the servers use; null: nobody knows it"
+    )
     seed: int = 0
     arms: tuple[ArmConfig, ...] = Field(min_length=2)
+    device: Literal["shared", "one_at_a_time"] = Field(
+        "shared", description="one_at_a_time: the device holds one arm; launched servers take turns on it"
+    )
     aa: bool = Field(
         default=True, description="replay and judge the baseline against itself, to measure the run's own noise"
     )
@@ -91,8 +98,22 @@ class Suite(_Strict):
             raise ValueError(f"an arm may not be called {baselines[0] + AA_SUFFIX!r}; that name is the A/A pair's")
         return self
 
+    @model_validator(mode="after")
+    def _targets_have_what_they_need(self) -> Self:
+        bundled = [arm.arm_id for arm in self.arms if isinstance(arm, BundledArmConfig)]
+        if bundled and self.model is None:
+            raise ValueError(f"arm {bundled[0]} runs on the bundled engine and needs a model; add the field model")
+        if self.device == "one_at_a_time":
+            fixed = [arm.arm_id for arm in self.arms if not (isinstance(arm, OpenAIArmConfig) and arm.launch)]
+            if fixed:
+                raise ValueError(
+                    f"device is one_at_a_time, but nothing says how to launch arm {fixed[0]}; add its launch, or share "
+                    "the device"
+                )
+        return self
+
     @property
-    def baseline(self) -> ArmConfig:
+    def baseline(self) -> BundledArmConfig | OpenAIArmConfig:
         return next(arm for arm in self.arms if arm.role == "baseline")
 
 

@@ -12,6 +12,7 @@ import pytest
 from tests.cli.tiny_suite import POLICY, write_tiny_suite
 
 from quantgate.cli.main import main
+from quantgate.run import arms as run_arms_module
 from quantgate.run import run_suite as run_suite_module
 from quantgate.run import session as session_module
 from quantgate.store import table_file
@@ -96,7 +97,7 @@ def test_no_text_keeps_prompts_and_answers_out_of_every_file(suite, quantgate, t
     ("module", "function", "phase"),
     [
         (session_module, "certificates", "replay"),
-        (run_suite_module, "quality_rows", "quality"),
+        (run_suite_module, "evaluation", "quality"),
         (run_suite_module, "judge", "judge"),
     ],
 )
@@ -123,7 +124,7 @@ def test_an_interrupt_while_loading_leaves_nothing(suite, quantgate, tmp_path, m
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_suite_module, "load_arms", interrupt)
+    monkeypatch.setattr(run_arms_module, "open_bundled_arm", interrupt)
     assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 130
     assert not (tmp_path / "results").exists()
 

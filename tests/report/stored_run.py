@@ -56,6 +56,7 @@ def request_rows(requests: int, seed: int, text: str) -> Iterator[dict[str, Any]
                 "engine_finished_ns": last - 100_000,
                 "preemptions": 0, "recomputed_tokens": 0, "cached_prompt_tokens": 0, "kv_peak_blocks": prompt // 16 + 2,
                 "kv_block_seconds": 1.0, "output_token_ids": [7] * (output - turn) + [turn] * turn,
+                "counted_by": "engine", "chunks": output, "first_answer_ns": first, "attempts": 1,
                 "prompt_text": f"Question {index}: {text}", "output_text": f"Answer of {arm_id} {text}",
             }  # fmt: skip
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from quantgate.cli.run import DEFAULT_RESULTS
+from quantgate.cli.traffic_flags import (
+    ClipPolicyFlag,
+    LimitFlag,
+    MaxOutputTokensFlag,
+    MaxPromptTokensFlag,
+    SampleFlag,
+    SpeedFlag,
+    ThinFlag,
+    WindowFlag,
+    chosen_transforms,
+)
 from quantgate.progress import ProgressReporter
-from quantgate_engine.errors import ConfigurationError
 
 
 def replay(
@@ -21,15 +31,14 @@ def replay(
     ),
     scheme: Annotated[str, typer.Option(help="Precision of the arm.")] = "fp16",
     trace_format: Annotated[str | None, typer.Option("--format", help="Reader; default: by the first line.")] = None,
-    window: Annotated[str | None, typer.Option(help="START:LENGTH in seconds of the trace.")] = None,
-    speed: Annotated[float, typer.Option(min=0.001, help="2 replays twice as fast.")] = 1.0,
-    thin: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of sessions and requests that stay.")] = 1.0,
-    max_prompt_tokens: Annotated[int | None, typer.Option(min=1, help="Longest prompt.")] = None,
-    max_output_tokens: Annotated[int | None, typer.Option(min=1, help="Longest output.")] = None,
-    clip_policy: Annotated[
-        Literal["drop", "cut"], typer.Option(help="What becomes of requests above a limit.")
-    ] = "drop",
-    limit: Annotated[int | None, typer.Option(min=1, help="First requests only.")] = None,
+    window: WindowFlag = None,
+    speed: SpeedFlag = 1.0,
+    thin: ThinFlag = 1.0,
+    max_prompt_tokens: MaxPromptTokensFlag = None,
+    max_output_tokens: MaxOutputTokensFlag = None,
+    clip_policy: ClipPolicyFlag = "drop",
+    limit: LimitFlag = None,
+    sample: SampleFlag = None,
     max_active_requests: Annotated[int, typer.Option(min=1, help="Requests that hold KV at the same time.")] = 16,
     max_step_tokens: Annotated[int, typer.Option(min=1, help="Token budget of one engine step.")] = 256,
     request_timeout: Annotated[float | None, typer.Option(help="Seconds that a client waits for an answer.")] = None,
@@ -42,38 +51,38 @@ def replay(
 
     Example: quantgate replay trace.csv --window 0:120 --thin 0.1 --max-prompt-tokens 512 --max-output-tokens 64
     """
+    from quantgate.arms.config import BundledArmConfig
+    from quantgate.run.arms import ArmPlan
     from quantgate.run.replay_trace import replay_trace
     from quantgate.run.session import RunOptions
-    from quantgate.suite import ArmConfig, EngineSettings, WorkloadConfig
-    from quantgate.workload.transforms import Clip, Limit, Speed, Thin, Window, WorkloadTransform
+    from quantgate.suite import EngineSettings, WorkloadConfig
 
-    transforms: list[WorkloadTransform] = []
-    if window is not None:
-        start, length = _window(window)
-        transforms.append(Window(start_s=start, length_s=length))
-    if thin < 1.0:
-        transforms.append(Thin(keep=thin))
-    if max_prompt_tokens is not None or max_output_tokens is not None:
-        transforms.append(
-            Clip(max_prompt_tokens=max_prompt_tokens, max_output_tokens=max_output_tokens, policy=clip_policy)
-        )
-    if limit is not None:
-        transforms.append(Limit(requests=limit))
-    if speed != 1.0:
-        transforms.append(Speed(factor=speed))
     workload = WorkloadConfig(
         trace=str(trace),
         format=trace_format,
-        transforms=tuple(transforms),
+        transforms=chosen_transforms(
+            window=window,
+            speed=speed,
+            thin=thin,
+            max_prompt_tokens=max_prompt_tokens,
+            max_output_tokens=max_output_tokens,
+            clip_policy=clip_policy,
+            limit=limit,
+            sample=sample,
+        ),
         blocks=1,
         request_timeout_s=request_timeout,
     )
     console = Console(stderr=True)
     folder, stored = replay_trace(
         trace,
-        model,
-        ArmConfig(scheme=scheme, role="baseline"),
-        EngineSettings(max_active_requests=max_active_requests, max_step_tokens=max_step_tokens),
+        ArmPlan(
+            arms=[BundledArmConfig(scheme=scheme, role="baseline")],
+            model=model,
+            tokenizer=None,
+            engine=EngineSettings(max_active_requests=max_active_requests, max_step_tokens=max_step_tokens),
+            aa=False,
+        ),
         workload,
         seed,
         RunOptions(results=results, command=["quantgate", *sys.argv[1:]], keep_text=not no_text),
@@ -86,11 +95,3 @@ def replay(
         reasons = " ".join(reason for certificate in stored.manifest.fidelity for reason in certificate.reasons)
         console.print(f"The load was not delivered: {reasons}", markup=False, highlight=False)
         raise typer.Exit(3)
-
-
-def _window(text: str) -> tuple[float, float]:
-    start, _, length = text.partition(":")
-    try:
-        return float(start), float(length)
-    except ValueError:
-        raise ConfigurationError(f"--window is {text!r}; expected START:LENGTH in seconds, such as 600:120.") from None

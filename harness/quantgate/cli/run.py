@@ -1,15 +1,26 @@
-"""`quantgate run`: the main job."""
+"""`quantgate run`: the main job, on a suite or on servers and a log."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
 
+from quantgate.cli.traffic_flags import (
+    ClipPolicyFlag,
+    LimitFlag,
+    MaxOutputTokensFlag,
+    MaxPromptTokensFlag,
+    SampleFlag,
+    SpeedFlag,
+    ThinFlag,
+    WindowFlag,
+    chosen_transforms,
+)
 from quantgate.progress import ProgressReporter
 from quantgate_engine.errors import ConfigurationError
 
@@ -17,16 +28,74 @@ if TYPE_CHECKING:
     from quantgate_engine.quant.perturbation import WeightPerturbation
 
 DEFAULT_RESULTS = Path("results")
+DEFAULT_SUITE = "quick"
+_SERVERS = "Servers instead of a suite"
+_TRAFFIC = "Traffic of the servers"
 
 
 def run(
-    suite: Annotated[str, typer.Argument(help="Suite file, or the name of a bundled suite.")] = "quick",
+    suite: Annotated[str | None, typer.Argument(help="Suite file or bundled suite; default: quick.")] = None,
     policy: Annotated[str | None, typer.Option(help="Policy file or name; default: the suite's own.")] = None,
-    model: Annotated[str | None, typer.Option(help="Another model than the suite's.")] = None,
+    model: Annotated[str | None, typer.Option(help="Another model than the suite's; with servers, theirs.")] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed than the suite's.")] = None,
     results: Annotated[Path, typer.Option(help="Folder that the run's folder is made in.")] = DEFAULT_RESULTS,
     no_text: Annotated[bool, typer.Option("--no-text", help="Keep prompts and answers out of the results.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print verdict.json on standard output.")] = False,
+    may_differ: Annotated[
+        list[str] | None, typer.Option(help="Property that arms may differ in, such as model (repeatable).")
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(help="URL of the baseline.", rich_help_panel=_SERVERS)] = None,
+    candidate: Annotated[
+        list[str] | None, typer.Option(help="URL or ID=URL of a candidate (repeatable).", rich_help_panel=_SERVERS)
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="The servers' tokenizer: known model, folder or Hub id.", rich_help_panel=_SERVERS),
+    ] = None,
+    api: Annotated[
+        Literal["auto", "chat", "completions"], typer.Option(help="Which API is replayed.", rich_help_panel=_SERVERS)
+    ] = "auto",
+    key_env: Annotated[
+        str, typer.Option(help="Environment variable that holds the key.", rich_help_panel=_SERVERS)
+    ] = "OPENAI_API_KEY",
+    launch_baseline: Annotated[
+        str | None, typer.Option(help="Command that starts the baseline's server.", rich_help_panel=_SERVERS)
+    ] = None,
+    launch_candidate: Annotated[
+        list[str] | None, typer.Option(help="The same for each candidate, in order.", rich_help_panel=_SERVERS)
+    ] = None,
+    one_at_a_time: Annotated[
+        bool, typer.Option("--one-at-a-time", help="The device holds one server.", rich_help_panel=_SERVERS)
+    ] = False,
+    log: Annotated[Path | None, typer.Option(help="Request log or trace to replay.", rich_help_panel=_TRAFFIC)] = None,
+    log_format: Annotated[
+        str | None, typer.Option("--format", help="Its reader; default: by the first line.", rich_help_panel=_TRAFFIC)
+    ] = None,
+    columns: Annotated[
+        Path | None, typer.Option(help="Column map of the log (YAML).", rich_help_panel=_TRAFFIC)
+    ] = None,
+    no_redact: Annotated[
+        bool, typer.Option("--no-redact", help="Keep personal data that is recognised.", rich_help_panel=_TRAFFIC)
+    ] = False,
+    history: Annotated[
+        Literal["recorded", "live"], typer.Option(help="Whose answers later turns see.", rich_help_panel=_TRAFFIC)
+    ] = "recorded",
+    output_lengths: Annotated[
+        Literal["auto", "forced", "natural"], typer.Option(help="Who ends an answer.", rich_help_panel=_TRAFFIC)
+    ] = "auto",
+    window: WindowFlag = None,
+    speed: SpeedFlag = 1.0,
+    thin: ThinFlag = 1.0,
+    max_prompt_tokens: MaxPromptTokensFlag = None,
+    max_output_tokens: MaxOutputTokensFlag = None,
+    clip_policy: ClipPolicyFlag = "drop",
+    limit: LimitFlag = None,
+    sample: SampleFlag = None,
+    blocks: Annotated[int, typer.Option(min=1, help="Counterbalanced blocks of a pass.", rich_help_panel=_TRAFFIC)] = 4,
+    passes: Annotated[int, typer.Option(min=1, help="Times each arm sees it all.", rich_help_panel=_TRAFFIC)] = 1,
+    request_timeout: Annotated[
+        float | None, typer.Option(help="Seconds that a client waits.", rich_help_panel=_TRAFFIC)
+    ] = None,
     plant_weight_noise: Annotated[
         str | None, typer.Option(hidden=True, help="ARM=SIGMA: plant weight noise, to test the verdict.")
     ] = None,
@@ -36,18 +105,63 @@ def run(
     Writes results/<run id>/ with report.html and verdict.json; the exit code is the verdict's.
 
     Example: quantgate run quick --policy mixed
+
+    Example: quantgate run --baseline http://fp16:8000 --candidate http://int4:8000 --log access.jsonl --policy chat
     """
     from quantgate.gate.policy import load_policy
     from quantgate.report.terminal import terminal_table
     from quantgate.resources import find_policy, find_suite, tasks_folder
     from quantgate.run.run_suite import run_suite
+    from quantgate.run.server_suite import ServerArms, server_suite
     from quantgate.run.session import RunOptions
-    from quantgate.suite import load_suite
+    from quantgate.suite import WorkloadConfig, load_suite
 
-    suite_path = find_suite(suite)
-    loaded = load_suite(suite_path).with_changes(model=model, seed=seed)
-    chosen_policy = load_policy(find_policy(policy or loaded.suite.policy, beside=suite_path.parent))
-    tasks = loaded.suite.quality.load_tasks(tasks_folder(suite_path)) if loaded.suite.quality else []
+    if baseline is None and candidate is None:
+        if log is not None:
+            raise ConfigurationError("--log needs --baseline and --candidate; a suite file names its own trace.")
+        loaded = load_suite(find_suite(suite or DEFAULT_SUITE)).with_changes(model=model, seed=seed)
+    else:
+        if suite is not None or baseline is None or not candidate or log is None:
+            raise ConfigurationError(
+                "Servers are judged by --baseline URL, --candidate URL and --log FILE together, without a suite."
+            )
+        transforms = chosen_transforms(
+            window=window,
+            speed=speed,
+            thin=thin,
+            max_prompt_tokens=max_prompt_tokens,
+            max_output_tokens=max_output_tokens,
+            clip_policy=clip_policy,
+            limit=limit,
+            sample=sample,
+        )
+        workload = WorkloadConfig(
+            trace=str(log),
+            format=log_format,
+            columns=None if columns is None else str(columns),
+            redact=not no_redact,
+            history=history,
+            transforms=transforms,
+            blocks=blocks,
+            passes=passes,
+            output_lengths=output_lengths,
+            request_timeout_s=request_timeout,
+        )
+        servers = ServerArms(
+            baseline=baseline,
+            candidates=candidate,
+            tokenizer=tokenizer,
+            served_model=model,
+            api=api,
+            key_env=key_env,
+            launch_baseline=launch_baseline,
+            launch_candidates=launch_candidate or (),
+            one_at_a_time=one_at_a_time,
+        )
+        loaded = server_suite(servers, workload, policy or "chat", seed=seed or 0)
+    chosen_policy = load_policy(find_policy(policy or loaded.suite.policy, beside=loaded.path.parent))
+    chosen_policy = chosen_policy.allowing(may_differ or ())
+    tasks = loaded.suite.quality.load_tasks(tasks_folder(loaded.path)) if loaded.suite.quality else []
     options = RunOptions(
         results=results,
         command=["quantgate", *sys.argv[1:]],

@@ -18,6 +18,12 @@ def baseline_arm(manifest: RunManifest) -> ArmManifest:
     return baselines[0]
 
 
+def check_alike(arms: list[ArmManifest], policy: Policy) -> None:
+    """Raises BaselineError where a candidate is unlike the baseline in what the policy wants equal."""
+    baseline = next(arm for arm in arms if arm.role == "baseline")
+    check_match(baseline, [arm for arm in arms if arm.role == "candidate"], policy)
+
+
 def check_match(baseline: ArmManifest, candidates: list[ArmManifest], policy: Policy) -> None:
     """Raises BaselineError where a candidate differs in a property that the policy wants equal."""
     for candidate in candidates:

@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable
 
 import pyarrow as pa
 
-from quantgate.quality.bundled_engine import BundledEngineModel
 from quantgate.quality.config import QualityConfig
 from quantgate.quality.distribution import AnswerSequence
-from quantgate.quality.evaluate import QualityProgress, evaluate
-from quantgate.quality.quality_model import QualityModel
-from quantgate.quality.repeated_baseline import RepeatedBaseline
-from quantgate.quality.rows import QualityRow
+from quantgate.quality.evaluate import Evaluation, QualityProgress, evaluate
 from quantgate.quality.task_item import Task
-from quantgate.run.arms import LoadedArms
+from quantgate.run.arms import OpenedArms
+from quantgate.store.tier_status import QualityTier
 from quantgate.workload.plan import ReplayPlan
-from quantgate_engine.executor.compute_thread import each_on_compute_thread
 
 
-def quality_rows(
-    arms: LoadedArms,
+def evaluation(
+    arms: OpenedArms,
     config: QualityConfig,
     tasks: list[Task],
     plan: ReplayPlan,
     requests: pa.Table,
     on_progress: Callable[[QualityProgress], None],
-) -> Iterator[list[QualityRow]]:
-    """Batches of rows, each whole for all arms; `requests` is the replay's request table."""
+) -> Evaluation:
+    """Yields batches of rows, each whole for all arms; `requests` is the replay's request table.
+
+    Iterate it with `each_on_compute_thread`: the comparison of logits is torch arithmetic too; beside the engines it
+    would slow all of them down.
+    """
     answers = answer_sequences(plan, requests, arms.baseline_id)
     chosen = config.distribution.choose(answers, plan.seed) if config.distribution else []
-    # The comparison of logits is torch arithmetic too; beside the engines it would slow all of them down.
-    return each_on_compute_thread(
-        evaluate(_models(arms), arms.baseline_id, sequences=chosen, tasks=tasks, on_progress=on_progress)
+
+    def bring_up(arm_id: str) -> None:
+        if arm_id in arms.host.servers:
+            asyncio.run(arms.host.bring_up(arm_id))
+
+    return evaluate(
+        arms.quality_models(),
+        arms.baseline_id,
+        sequences=chosen,
+        tasks=tasks,
+        tiers=_asked(config),
+        order="arms" if arms.host.exclusive else "items",
+        before_arm=bring_up,
+        on_progress=on_progress,
     )
+
+
+def _asked(config: QualityConfig) -> set[QualityTier]:
+    asked: set[QualityTier] = {"distribution"} if config.distribution else set()
+    return asked | {"likelihood", "answers"} if config.tasks else asked
 
 
 def answer_sequences(plan: ReplayPlan, requests: pa.Table, baseline_id: str) -> list[AnswerSequence]:
@@ -53,11 +70,3 @@ def answer_sequences(plan: ReplayPlan, requests: pa.Table, baseline_id: str) -> 
         and row["status"] == "finished"
         and row["output_token_ids"]
     ]
-
-
-def _models(arms: LoadedArms) -> dict[str, QualityModel]:
-    models: dict[str, QualityModel] = {arm_id: BundledEngineModel(llm) for arm_id, llm in arms.engines.items()}
-    for arm in arms.replay_arms:
-        if arm.role == "aa":
-            models[arm.arm_id] = RepeatedBaseline(models[arms.baseline_id])
-    return models

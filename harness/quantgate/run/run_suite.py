@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+
+from quantgate.gate.comparability import check_alike
 from quantgate.gate.judge import judge
 from quantgate.gate.policy import Policy
 from quantgate.gate.verdict_model import Verdict
@@ -15,15 +18,17 @@ from quantgate.quality.rows import QualityRow, quality_table
 from quantgate.quality.task_files import items_sha256
 from quantgate.quality.task_item import Task
 from quantgate.report.render import render_report
-from quantgate.run.arms import LoadedArms, load_arms
-from quantgate.run.quality_phase import quality_rows
+from quantgate.run.arms import ArmPlan, OpenedArms, opened_arms
+from quantgate.run.quality_phase import evaluation
 from quantgate.run.recorder import RunRecorder
 from quantgate.run.run_ending import ended_truly
+from quantgate.run.server_logs import server_logs_kept
 from quantgate.run.session import RunOptions, open_run, peak_memory_bytes, replay_under
-from quantgate.run.workload_phase import plan_workload
+from quantgate.run.workload_phase import plan_workload, settled_lengths
 from quantgate.store.run_folder import LoadedRun, load_run
 from quantgate.suite import LoadedSuite, Suite
 from quantgate.workload.plan import ReplayPlan
+from quantgate_engine.executor.compute_thread import each_on_compute_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,39 +47,44 @@ def run_suite(
     a report of them.
     """
     suite = loaded.suite
-    with progress.phase("load", len(suite.arms)) as advance:
-        arms = load_arms(
-            suite.model,
-            suite.arms,
-            suite.engine,
-            aa=suite.aa,
-            perturbations=options.perturbations,
-            advance=advance,
-        )
-    tokenizer = arms.baseline.tokenizer
-    plan = plan_workload(loaded.trace_path, suite.workload, tokenizer, suite.seed, arms.max_context_tokens)
-    recorder = open_run(arms, plan, suite.workload, options, suite=suite, policy=policy)
-    progress.note(f"results: {recorder.folder.path}")
-    with ended_truly(recorder):
-        replay_under(recorder, arms, plan, suite.workload, progress)
-        _quality(recorder, suite, arms, plan, tasks, progress)
-        recorder.update(arms=arms.manifests(), process_peak_memory_bytes=peak_memory_bytes())
-        recorder.complete()
-        recorder.enter("judge")
-        run = load_run(recorder.folder.path)
-        verdict = judge(run, policy, today=datetime.now(UTC).date(), seed=suite.seed)
-        recorder.folder.write_text("verdict.json", verdict.model_dump_json(by_alias=True, indent=2) + "\n")
-        recorder.enter("report")
-        recorder.folder.write_text("report.html", render_report(run, verdict))
-        recorder.enter("done")
+    arm_plan = ArmPlan(
+        arms=suite.arms,
+        model=suite.model,
+        tokenizer=suite.tokenizer,
+        engine=suite.engine,
+        aa=suite.aa,
+        one_at_a_time=suite.device == "one_at_a_time",
+    )
+    with opened_arms(
+        arm_plan, perturbations=options.perturbations, keep_text=options.keep_text, progress=progress
+    ) as arms:
+        # Unlike arms get no verdict; better to say so before an hour of replay than after it.
+        check_alike(arms.manifests(), policy)
+        workload = settled_lengths(suite.workload, arms)
+        plan = plan_workload(loaded.trace_path, workload, arms.tokenizer, suite.seed, arms.max_context_tokens)
+        recorder = open_run(arms, plan, workload, options, suite=suite, policy=policy)
+        progress.note(f"results: {recorder.folder.path}")
+        with ended_truly(recorder), server_logs_kept(arms.log_folder, recorder.folder):
+            requests = replay_under(recorder, arms, plan, workload, progress)
+            _quality(recorder, suite, arms, plan, requests, tasks, progress)
+            recorder.update(arms=arms.manifests(), process_peak_memory_bytes=peak_memory_bytes())
+            recorder.complete()
+            recorder.enter("judge")
+            run = load_run(recorder.folder.path)
+            verdict = judge(run, policy, today=datetime.now(UTC).date(), seed=suite.seed)
+            recorder.folder.write_text("verdict.json", verdict.model_dump_json(by_alias=True, indent=2) + "\n")
+            recorder.enter("report")
+            recorder.folder.write_text("report.html", render_report(run, verdict))
+            recorder.enter("done")
     return FinishedRun(recorder.folder.path, run, verdict)
 
 
 def _quality(
     recorder: RunRecorder,
     suite: Suite,
-    arms: LoadedArms,
+    arms: OpenedArms,
     plan: ReplayPlan,
+    requests: pa.Table,
     tasks: list[Task],
     progress: ProgressReporter,
 ) -> None:
@@ -82,13 +92,16 @@ def _quality(
     rows: list[QualityRow] = []
     try:
         if suite.quality is not None:
-            requests = load_run(recorder.folder.path).requests
             with progress.phase("quality", 100) as advance:
 
                 def on_progress(state: QualityProgress) -> None:
                     advance(round(100 * state.done_tokens / max(1, state.total_tokens)), state.stage)
 
-                for batch in quality_rows(arms, suite.quality, tasks, plan, requests, on_progress):
-                    rows += batch
+                measured = evaluation(arms, suite.quality, tasks, plan, requests, on_progress)
+                try:
+                    for batch in each_on_compute_thread(measured):
+                        rows += batch
+                finally:
+                    recorder.update(quality_tiers=measured.statuses)
     finally:
         recorder.folder.write_table("quality", quality_table(rows))

@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import SystemRandom
 
+import pyarrow as pa
+
 from quantgate.environment import capture_environment
 from quantgate.gate.policy import Policy
 from quantgate.progress import ProgressReporter
 from quantgate.replay.progress import ReplayProgress
-from quantgate.run.arms import LoadedArms
+from quantgate.run.arms import OpenedArms
 from quantgate.run.recorder import RunRecorder
 from quantgate.run.replay_phase import certificates, replay_arms
 from quantgate.run.workload_phase import workload_manifest
@@ -21,7 +23,6 @@ from quantgate.store.manifest import RunManifest
 from quantgate.store.run_folder import RunFolder
 from quantgate.suite import Suite, WorkloadConfig
 from quantgate.workload.plan import ReplayPlan
-from quantgate_engine.clock import MonotonicClock
 from quantgate_engine.quant.perturbation import WeightPerturbation
 
 
@@ -36,7 +37,7 @@ class RunOptions:
 
 
 def open_run(
-    arms: LoadedArms,
+    arms: OpenedArms,
     plan: ReplayPlan,
     workload: WorkloadConfig,
     options: RunOptions,
@@ -66,9 +67,12 @@ def open_run(
 
 
 def replay_under(
-    recorder: RunRecorder, arms: LoadedArms, plan: ReplayPlan, workload: WorkloadConfig, progress: ProgressReporter
-) -> None:
-    """Replays the plan on every arm and certifies the load; the tables and the manifest are written as it goes."""
+    recorder: RunRecorder, arms: OpenedArms, plan: ReplayPlan, workload: WorkloadConfig, progress: ProgressReporter
+) -> pa.Table:
+    """Replays the plan on every arm and certifies the load; the tables and the manifest are written as it goes.
+
+    Returns the requests with their texts, which a run without text does not find in its folder.
+    """
     recorder.enter("replay")
     total = workload.passes * len(plan.requests) * len(arms.replay_arms)
     with progress.phase("replay", total) as advance:
@@ -77,10 +81,9 @@ def replay_under(
             turn = min(state.cells_done + 1, state.cells_total)
             advance(state.requests_done, f"{state.arm_id}, turn {turn} of {state.cells_total}")
 
-        log = replay_arms(
-            plan, arms.replay_arms, workload, recorder.folder, clock=MonotonicClock(), on_progress=on_progress
-        )
-    recorder.update(arms=arms.manifests(), fidelity=certificates(log, arms.replay_arms, plan, workload))
+        replayed = replay_arms(plan, arms, workload, recorder.folder, on_progress=on_progress)
+    recorder.update(arms=arms.manifests(replayed.notes), fidelity=certificates(replayed.log, arms, plan, workload))
+    return replayed.log.requests()
 
 
 def peak_memory_bytes() -> int:

@@ -4,31 +4,79 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Literal
 
+from quantgate.arms.tokenizer import RunTokenizer
+from quantgate.replay.history import History, LiveHistory
+from quantgate.run.arms import OpenedArms
 from quantgate.store.manifest import WorkloadManifest
 from quantgate.suite import WorkloadConfig
-from quantgate.traces.reader import read_trace
+from quantgate.traces.import_settings import ImportSettings
+from quantgate.traces.openai_log.columns import load_column_map
+from quantgate.traces.reader import import_trace
 from quantgate.traces.source_text import trace_sha256
 from quantgate.workload.build_plan import build_plan
 from quantgate.workload.plan import ReplayPlan
-from quantgate.workload.tokenizer import Tokenizer
+from quantgate.workload.prompt_encoder import PromptEncoder
+from quantgate_engine.errors import ConfigurationError
+
+
+def settled_lengths(workload: WorkloadConfig, arms: OpenedArms) -> WorkloadConfig:
+    """The workload with `output_lengths` decided. Raises ConfigurationError where an arm cannot be forced to one."""
+    if workload.output_lengths == "auto":
+        return workload.model_copy(update={"output_lengths": "forced" if arms.can_force_lengths else "natural"})
+    if workload.output_lengths == "forced" and not arms.can_force_lengths:
+        unwilling = next(arm_id for arm_id, arm in arms.arms.items() if not arm.honours_ignore_eos)
+        raise ConfigurationError(
+            f"The server of arm {unwilling} does not honour ignore_eos, so output lengths cannot be forced on it; set "
+            "output_lengths to natural or auto (--output-lengths natural)."
+        )
+    return workload
 
 
 def plan_workload(
-    trace: Path, workload: WorkloadConfig, tokenizer: Tokenizer, seed: int, max_context_tokens: int | None
+    trace: Path, workload: WorkloadConfig, tokenizer: RunTokenizer | None, seed: int, max_context_tokens: int | None
 ) -> ReplayPlan:
     """Reads the trace and plans it. Raises ConfigurationError with file, line and field."""
+    imported = import_trace(
+        trace,
+        ImportSettings(
+            format_name=workload.format,
+            columns=None if workload.columns is None else load_column_map(trace.parent / workload.columns),
+            redact=None if workload.redact else False,
+            strict=workload.strict,
+            other_parts=workload.other_parts,
+            count_tokens=None
+            if tokenizer is None
+            else lambda text: len(tokenizer.encode(text, add_special_tokens=False)),
+        ),
+    )
     return build_plan(
-        read_trace(trace, workload.format),
+        imported.records,
         tokenizer,
         source=trace.name,
         source_sha256=trace_sha256(trace),
         transforms=workload.transforms,
+        import_steps=imported.steps,
         seed=seed,
         blocks=workload.blocks,
-        output_lengths=workload.output_lengths,
+        output_lengths=_settled(workload),
         max_context_tokens=max_context_tokens,
     )
+
+
+def history_of(workload: WorkloadConfig, arms: OpenedArms, seed: int) -> History | None:
+    """What makes the later turns of sessions; None sends them as planned."""
+    if workload.history == "recorded":
+        return None
+    encoder = PromptEncoder(arms.tokenizer, seed)
+    return LiveHistory(encoder.encode_messages if encoder.has_tokenizer else None)
+
+
+def _settled(workload: WorkloadConfig) -> Literal["forced", "natural"]:
+    if workload.output_lengths == "auto":
+        raise ValueError("output_lengths is auto; settled_lengths decides it before anything is planned")
+    return workload.output_lengths
 
 
 def workload_manifest(plan: ReplayPlan, workload: WorkloadConfig) -> WorkloadManifest:
@@ -42,7 +90,7 @@ def workload_manifest(plan: ReplayPlan, workload: WorkloadConfig) -> WorkloadMan
         span_seconds=plan.span_ns / 1e9,
         blocks=plan.num_blocks,
         seed=plan.seed,
-        output_lengths=workload.output_lengths,
-        history="recorded",
+        output_lengths=_settled(workload),
+        history=workload.history,
         transforms=[asdict(transform) for transform in plan.transforms],
     )

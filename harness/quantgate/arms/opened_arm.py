@@ -1,0 +1,27 @@
+"""An arm that is ready to be replayed and asked: its target, its view for the quality tiers, what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quantgate.arms.config import BundledArmConfig, OpenAIArmConfig
+from quantgate.arms.tokenizer import RunTokenizer
+from quantgate.quality.quality_model import QualityModel
+from quantgate.replay.arms import ReplayArm
+from quantgate.store.manifest import ModelManifest
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedArm:
+    """tokenizer: None where nobody knows it; max_context_tokens: longest prompt plus output, None where not told.
+
+    honours_ignore_eos: whether output lengths can be forced on it.
+    """
+
+    config: BundledArmConfig | OpenAIArmConfig
+    replay: ReplayArm
+    quality_model: QualityModel
+    tokenizer: RunTokenizer | None
+    max_context_tokens: int | None
+    model: ModelManifest
+    honours_ignore_eos: bool = True

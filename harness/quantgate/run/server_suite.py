@@ -1,0 +1,104 @@
+"""A suite made of two or more servers and a log, for who has no suite file."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from quantgate.problem import first_problem
+from quantgate.suite import LoadedSuite, Suite, WorkloadConfig
+from quantgate_engine.errors import ConfigurationError
+
+# The bundled tasks in the numbers of the quick suite: minutes on a slow server.
+_QUALITY: dict[str, Any] = {
+    "distribution": {"sequences": 40, "max_prompt_tokens": 256, "max_answer_tokens": 24},
+    "tasks": {
+        "rag": {"limit": 12},
+        "code": {"limit": 16},
+        "tool_calls": {"limit": 10},
+        "multi_turn": {"limit": 12},
+        "multiple_choice": {"limit": 20},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerArms:
+    """What the command line says of the servers. `candidates` are URLs, or ID=URL; launch commands go by position."""
+
+    baseline: str
+    candidates: Sequence[str]
+    tokenizer: str | None = None
+    served_model: str | None = None
+    api: Literal["auto", "chat", "completions"] = "auto"
+    key_env: str = "OPENAI_API_KEY"
+    launch_baseline: str | None = None
+    launch_candidates: Sequence[str] = ()
+    one_at_a_time: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def server_suite(
+    servers: ServerArms, workload: WorkloadConfig, policy: str, *, seed: int, quality: bool = True
+) -> LoadedSuite:
+    """Raises ConfigurationError where the parts do not make a suite."""
+    if servers.launch_candidates and len(servers.launch_candidates) != len(servers.candidates):
+        raise ConfigurationError(
+            f"{len(servers.launch_candidates)} --launch-candidate for {len(servers.candidates)} --candidate; give one "
+            "for each, in the same order."
+        )
+    launched: Sequence[str | None] = servers.launch_candidates or [None] * len(servers.candidates)
+    commands = [servers.launch_baseline, *launched]
+    names = [_named(servers.baseline, "baseline"), *_candidate_names(servers.candidates)]
+    document = {
+        "schema": "quantgate.suite/1",
+        "name": "servers",
+        "description": "Servers under a request log, from the command line.",
+        "tokenizer": servers.tokenizer,
+        "seed": seed,
+        "device": "one_at_a_time" if servers.one_at_a_time else "shared",
+        "arms": [
+            _arm(servers, arm_id, url, command, role="candidate" if position else "baseline")
+            for position, ((arm_id, url), command) in enumerate(zip(names, commands, strict=True))
+        ],
+        "workload": workload.model_dump(mode="json"),
+        "quality": _QUALITY if quality else None,
+        "policy": policy,
+    }
+    try:
+        suite = Suite.model_validate(document)
+    except ValidationError as error:
+        raise ConfigurationError(first_problem(error, document, Suite).sentence("The command line")) from None
+    return LoadedSuite(suite, Path("command-line.yaml"))
+
+
+def _arm(servers: ServerArms, arm_id: str, url: str, command: str | None, *, role: str) -> dict[str, Any]:
+    return {
+        "target": "openai",
+        "id": arm_id,
+        "role": role,
+        "url": url,
+        "model": servers.served_model,
+        "api": servers.api,
+        "key_env": servers.key_env,
+        "launch": None if command is None else {"command": shlex.split(command)},
+        **servers.extra,
+    }
+
+
+def _candidate_names(candidates: Sequence[str]) -> list[tuple[str, str]]:
+    lone = len(candidates) == 1
+    return [
+        _named(text, "candidate" if lone else f"candidate-{number}") for number, text in enumerate(candidates, start=1)
+    ]
+
+
+def _named(text: str, default: str) -> tuple[str, str]:
+    """ID=URL, or a URL alone; an `=` inside the URL's query names nothing."""
+    name, equals, url = text.partition("=")
+    return (name, url) if equals and "://" not in name else (default, text)
