@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,9 @@ import openai
 import pytest
 from tests.server.running import LIMIT_S, RunningServer, wait_until
 
+from quantgate.cli.serve import serve as serve_command
 from quantgate_engine import LLM
+from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.request import AbortCause
 
 LONG = {"prompt": "a", "max_tokens": 450, "ignore_eos": True, "stream": True}
@@ -112,29 +115,26 @@ def test_the_command_serves_with_a_key_and_ends_with_zero(byte_model: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "environment", "message"),
+    ("options", "message"),
     [
-        (["--api-key-env", "TEST_NO_SUCH_KEY"], {}, "--api-key-env names TEST_NO_SUCH_KEY, which is not set or empty"),
-        (["--rate-limit", "often"], {}, "--rate-limit is 'often'; expected requests per minute"),
-        (["--host", "256.1.1.1"], {}, "256.1.1.1:8000 cannot be served on"),
-        (["--scheme", "int5"], {}, "int5"),
+        ({"api_key_env": ["TEST_NO_SUCH_KEY"]}, "--api-key-env names TEST_NO_SUCH_KEY, which is not set or empty"),
+        ({"rate_limit": "often"}, "--rate-limit is 'often'; expected requests per minute"),
+        ({"rate_limit": "0/min"}, "--rate-limit is '0/min'"),
+        ({"host": "256.1.1.1"}, "256.1.1.1:8000 cannot be served on"),
+        ({"port": 0, "scheme": "int5"}, "int5"),
     ],
 )
-def test_wrong_settings_end_with_one_sentence(
-    byte_model: Path, options: list[str], environment: dict[str, str], message: str
+def test_wrong_settings_end_with_one_sentence(byte_model: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        serve_command(str(byte_model), **options)
+
+
+@pytest.mark.parametrize(("host", "warned"), [("0.0.0.0", True), ("127.0.0.1", False), ("localhost", False)])
+def test_an_open_address_without_a_key_is_warned_about(
+    byte_model: Path, host: str, warned: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with _process(_command(byte_model, *options), environment) as process:
-        _, errors = process.communicate(timeout=LIMIT_S)
-        assert process.returncode == 2
-        assert message in errors
-        assert "Traceback" not in errors
-
-
-def test_an_open_address_without_a_key_is_warned_about(byte_model: Path) -> None:
-    with _process(_command(byte_model, "--host", "0.0.0.0", "--port", "0")) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith("Warning: 0.0.0.0 is open to the network")
-        assert process.stderr.readline().startswith("serving on http://0.0.0.0:")
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=LIMIT_S)
-        assert process.returncode == 0
+    monkeypatch.setattr("quantgate_engine.server.serve.serve", lambda _app, _listening, ready: ready())
+    serve_command(str(byte_model), scheme="fp32", host=host, port=0)
+    errors = capsys.readouterr().err
+    assert errors.startswith("Warning: 0.0.0.0 is open to the network") == warned
+    assert "serving on http://" in errors

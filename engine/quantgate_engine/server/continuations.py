@@ -59,4 +59,5 @@ def _computed(llm: LLM, body: ContinuationsRequest) -> bytes:
     from quantgate_engine.executor.compute_thread import on_compute_thread
 
     logits = llm.continuation_logits(body.prompt_token_ids, body.continuations, body.chunk_tokens)
-    return on_compute_thread(lambda: save({str(index): tensor for index, tensor in enumerate(logits)}))
+    content: bytes = on_compute_thread(lambda: save({str(index): tensor for index, tensor in enumerate(logits)}))
+    return content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -32,10 +33,12 @@ class ScoredPrompt:
 
     def offsets(self, pieces: TokenPieces) -> tuple[int, ...]:
         """Where each token's text begins, in characters."""
+        # A character that is spread over tokens counts with its last.
+        decoder = getincrementaldecoder("utf-8")("replace")
         offsets, position = [], 0
         for token_id in self.token_ids:
             offsets.append(position)
-            position += len(pieces.bytes_of(token_id).decode(errors="ignore"))
+            position += len(decoder.decode(pieces.bytes_of(token_id)))
         return tuple(offsets)
 
 
