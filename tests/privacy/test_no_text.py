@@ -105,6 +105,8 @@ def run_tiny_suite(suite: Path, results: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_whole_run_without_text_leaves_none_in_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = write_tiny_suite(tmp_path)
+    tiers = "distribution: {sequences: 4}"
+    suite.write_text(suite.read_text().replace(tiers, f"{tiers}\n  tasks: {{multiple_choice: {{limit: 2}}}}"))
     trace = tmp_path / "traffic.jsonl"
     rows = [json.loads(line) for line in trace.read_text().splitlines()]
     for row in rows:
