@@ -38,7 +38,7 @@ from quantgate.targets.openai.transport import Transport
 
 @dataclass(frozen=True)
 class Load:
-    """`streams` at once, each of `events` events of `bytes` bytes, one every `interval_us`, after a prompt."""
+    """`streams` that begin 3 ms apart, each of `events` events of `bytes` bytes, one every `interval_us`."""
 
     streams: int
     events: int
@@ -47,12 +47,13 @@ class Load:
     prompt_bytes: int = 100
 
 
+STAGGER_S = 0.003
 LOADS: dict[str, Load] = {
     "one stream, small events, as fast as it goes": Load(1, 20_000, 40, 0),
     "one stream, 40 kB events, as fast as it goes": Load(1, 1_000, 40_000, 0),
     "1 stream, 50 events/s": Load(1, 150, 200, 20_000),
-    "64 streams, 20 events/s each": Load(64, 80, 200, 50_000),
-    "400 streams, 4 events/s each": Load(400, 16, 200, 250_000),
+    "64 streams, 20 events/s each": Load(64, 60, 200, 50_000),
+    "400 streams, 4 events/s each": Load(400, 20, 200, 250_000),
     "one prompt of 1 MB": Load(1, 20, 200, 10_000, 1_000_000),
 }
 
@@ -78,7 +79,8 @@ def scripted_server(*arguments: str) -> Iterator[str]:
         process.wait()
 
 
-async def read_stream(transport: Transport, url: str, load: Load, seen: Seen) -> None:
+async def read_stream(transport: Transport, url: str, load: Load, seen: Seen, index: int) -> None:
+    await asyncio.sleep(index * STAGGER_S)
     wanted = {"events": load.events, "bytes": load.bytes, "interval_us": load.interval_us}
     body = json.dumps({"load": wanted, "prompt": "p" * load.prompt_bytes}).encode()
     called_ns = time.monotonic_ns()
@@ -103,7 +105,7 @@ async def run_load(client: str, url: str, load: Load) -> dict[str, float]:
     await transport.open()
     gc.collect()
     cpu_ns, started_ns = time.process_time_ns(), time.monotonic_ns()
-    await asyncio.gather(*(read_stream(transport, url, load, seen) for _ in range(load.streams)))
+    await asyncio.gather(*(read_stream(transport, url, load, seen, index) for index in range(load.streams)))
     wall_ns, cpu_ns = time.monotonic_ns() - started_ns, time.process_time_ns() - cpu_ns
     await transport.close()
     assert len(seen.delays_ns) == load.streams * load.events

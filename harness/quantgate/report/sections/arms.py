@@ -15,6 +15,7 @@ from quantgate.report.estimates import Estimate, percentile, proportion
 from quantgate.report.figures import Table
 from quantgate.report.numbers import NOTHING, count, milliseconds, percent, seconds, significant, size, with_interval
 from quantgate.report.run_view import ArmView, RunView
+from quantgate.report.sections.transfer_rows import TRANSFER_ROWS
 
 Cell = Callable[[RunView, ArmView], str]
 
@@ -31,6 +32,7 @@ def key_figures(view: RunView) -> Table:
 
 def _table(view: RunView, names: list[str]) -> Table:
     rows = [[name, *(_ROWS[name](view, arm) for arm in view.arms)] for name in names]
+    rows = [row for row in rows if row[0] not in TRANSFER_ROWS or set(row[1:]) != {NOTHING}]
     return Table(["", *(arm.arm_id for arm in view.arms)], rows)
 
 
@@ -106,5 +108,6 @@ _ROWS: dict[str, Cell] = {
     "decode batch, mean": _mean_batch("batch_size_decode"),
     "SLO attainment": lambda view, arm: with_interval(_attainment(view, arm), percent),
     "goodput": _goodput,
+    **TRANSFER_ROWS,
     "notes": lambda _view, arm: "; ".join(arm.manifest.notes) or NOTHING,
 }
