@@ -15,7 +15,7 @@ from quantgate.report.run_view import ArmView, RunView
 
 
 def _failures(_view: RunView, arm: ArmView) -> str:
-    return _tally(kind for kind in arm.requests.column("error_kind").to_pylist() if kind is not None)
+    return _tally(str(kind) for kind in arm.requests.column("error_kind").to_pylist() if kind is not None)
 
 
 def _sent_again(_view: RunView, arm: ArmView) -> str:
@@ -25,7 +25,7 @@ def _sent_again(_view: RunView, arm: ArmView) -> str:
 
 
 def _counted_by(_view: RunView, arm: ArmView) -> str:
-    return _tally(way for way in arm.requests.column("counted_by").to_pylist() if way != "engine")
+    return _tally(str(way) for way in arm.requests.column("counted_by").to_pylist() if way != "engine")
 
 
 def _client_overhead(_view: RunView, arm: ArmView) -> str:
