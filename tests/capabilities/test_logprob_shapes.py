@@ -46,6 +46,7 @@ def test_the_chat_shape_with_the_ids_of_llama_cpp() -> None:
 
 def test_nothing_listed_is_no_error() -> None:
     assert read_logprobs(answer(logprobs={"content": []}), TEXTS) == []
+    assert read_logprobs(answer(logprobs=None), TEXTS) == read_logprobs(answer(text="x"), TEXTS) == []
     older = {"tokens": ["A"], "token_logprobs": [-1.0], "top_logprobs": None}
     assert read_logprobs(answer(logprobs=older), TEXTS) == [ListedPosition(-1.0)]
 
@@ -55,7 +56,7 @@ def test_nothing_listed_is_no_error() -> None:
     [
         ({}, "not exactly one choice"),
         ({"choices": [{}, {}]}, "not exactly one choice"),
-        (answer(text="x"), "no logprobs"),
+        (answer(logprobs=7), "no mapping"),
         (answer(logprobs={}), "neither content nor token_logprobs"),
         (answer(logprobs={"content": ["x"]}), "no mapping"),
         (answer(logprobs={"content": [{"token": "A"}]}), "no number"),

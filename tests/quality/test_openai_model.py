@@ -214,3 +214,16 @@ def test_no_more_requests_are_in_flight_than_the_server_has_slots() -> None:
     model = model_of(server, concurrency=8)
     model.score(QUESTIONS * 4)
     assert (model.concurrency, server.most_in_flight) == (2, 2)
+
+
+def test_a_step_that_drew_a_part_of_a_character_is_drawn_again() -> None:
+    class Unlucky(FakeServer):
+        def _completion(self, body: Any) -> bytes:
+            if body["prompt"] == [4, 1] and body["seed"] == 0:
+                return b'{"choices": [{"text": "", "logprobs": null}]}'
+            return super()._completion(body)
+
+    server = Unlucky(**vars(like_llama_cpp()))
+    [[scores]] = model_of(server, alternatives=96).score([Continuations((4,), ((1, 5),))])
+    assert not np.isnan(scores.own).any()
+    assert [(len(body["prompt"]), body["seed"]) for _, body in server.requests] == [(1, 0), (2, 0), (2, 1)]

@@ -44,10 +44,15 @@ def read_prompt_logprobs(answer: Any, prompt_ids: Sequence[int]) -> list[ListedP
 
 
 def read_logprobs(answer: Any, texts: TokenTexts) -> list[ListedPosition]:
-    """One position for each token in `logprobs`: the generated ones, with the prompt's before them under echo."""
+    """One position for each token in `logprobs`: the generated ones, with the prompt's before them under echo.
+
+    None at all where the server lists nothing.
+    """
     logprobs = _choice(answer).get("logprobs")
+    if logprobs is None:
+        return []
     if not isinstance(logprobs, Mapping):
-        raise ValueError("the answer has no logprobs")
+        raise ValueError("logprobs is no mapping")
     content = logprobs.get("content")
     if isinstance(content, list):
         return [_content_position(entry, texts) for entry in content]

@@ -14,6 +14,8 @@ from quantgate.quality.over_http.asked_server import AskedServer
 from quantgate.quality.quality_model import Continuations
 from quantgate.quality.scores import Scores, listed_scores
 
+_SEEDS = (0, 1, 2)
+
 
 async def stepwise_logprobs(server: AskedServer, question: Continuations, chunk_tokens: int | None) -> list[Scores]:
     """`chunk_tokens` is for servers that take it; steps of one token have no such setting."""
@@ -36,11 +38,16 @@ async def _scored(server: AskedServer, prompt_ids: Sequence[int], option: Sequen
 
 
 async def _step(server: AskedServer, token_ids: Sequence[int], alternatives: int) -> ListedPosition:
-    """What the server lists for the next token; nothing where it lists nothing (a part of a character, say).
+    """What the server lists for the next token; nothing where it lists nothing.
 
-    At temperature 1, since some servers list log-probs after dividing by the temperature; which token is drawn plays
-    no part.
+    At temperature 1, since some servers list log-probs after dividing by the temperature. Which token is drawn plays no
+    part, but llama.cpp lists nothing where it drew a part of a character: then it is asked to draw again.
     """
-    answer = await server.complete(token_ids, max_tokens=1, temperature=1.0, top_p=1.0, seed=0, logprobs=alternatives)
-    positions = read_logprobs(answer, server.texts)
-    return positions[0] if positions else ListedPosition(own=None)
+    for seed in _SEEDS:
+        answer = await server.complete(
+            token_ids, max_tokens=1, temperature=1.0, top_p=1.0, seed=seed, logprobs=alternatives
+        )
+        positions = read_logprobs(answer, server.texts)
+        if positions:
+            return positions[0]
+    return ListedPosition(own=None)
