@@ -23,6 +23,7 @@ from quantgate.replay.virtual_time import run_in_virtual_time
 from quantgate.store.redaction import FAILURE_NOT_KEPT, TEXT_COLUMNS
 from quantgate.store.run_folder import RunFolder, load_run
 from quantgate.store.schemas import TABLES
+from quantgate.store.tier_status import TierStatus
 from quantgate.targets.scripted import ScriptedAnswer, ScriptedTarget
 from quantgate.traces.record import Message
 from quantgate.workload.plan import PlannedRequest
@@ -85,11 +86,18 @@ def test_prompts_answers_and_errors_that_quote_them_are_not_written(tmp_path: Pa
 
 
 def test_a_failure_that_quotes_a_prompt_is_not_written(tmp_path: Path) -> None:
-    failed = build_manifest(requests=1).model_copy(update={"state": "failed", "failure": f"RunError: {SECRET}"})
+    tier = TierStatus(
+        tier="answers", arm_id="x", status="partial", reason="1 of 2 items failed", first_failure=f"refused {SECRET!r}"
+    )
+    failed = build_manifest(requests=1).model_copy(
+        update={"state": "failed", "failure": f"RunError: {SECRET}", "quality_tiers": [tier]}
+    )
     folder = new_folder(tmp_path, keep_text=False)
     folder.write_manifest(failed)
     assert found_in(folder.path, [SECRET]) == []
-    assert load_run(folder.path).manifest.failure == FAILURE_NOT_KEPT
+    stored = load_run(folder.path).manifest
+    assert stored.failure == FAILURE_NOT_KEPT
+    assert [status.in_words for status in stored.quality_tiers] == ["1 of 2 items failed"]
     folder.write_manifest(failed.model_copy(update={"state": "interrupted", "failure": "interrupted by the user"}))
     assert load_run(folder.path).manifest.failure == "interrupted by the user"
 

@@ -185,7 +185,7 @@ def test_an_item_that_failed_on_one_arm_is_reported_and_unpaired(order: Order) -
     assert kept == {"int8": {"r-0", "r-1"}, "int4": {"r-1"}}
     found = status_of(statuses, "distribution", "int4")
     assert found.status == "partial"
-    assert found.reason == "1 of 2 sequences failed (the first: the request failed (timeout))"
+    assert found.in_words == "1 of 2 sequences failed (the first failure: the request failed (timeout))"
 
 
 def test_a_tier_of_which_every_item_failed_was_not_measurable() -> None:
@@ -198,7 +198,7 @@ def test_a_failure_of_the_baseline_is_every_pairs() -> None:
     baseline = Faulty(TABLES["fp16"], answers=ANSWERS, broken=(0,))
     rows, statuses = evaluated(table_arms() | {"fp16": baseline, "fp16-aa": RepeatedBaseline(baseline)})
     assert {row.item_id for row in rows if row.metric == "kl"} == {"r-1"}
-    assert "the baseline: the request failed" in status_of(statuses, "distribution", "int8").reason
+    assert "the baseline: the request failed" in status_of(statuses, "distribution", "int8").in_words
     assert status_of(statuses, "distribution", "fp16").status == "partial"
 
 
@@ -262,7 +262,7 @@ def test_logits_of_another_vocabulary_are_a_failed_item() -> None:
     arms: dict[str, QualityModel] = {"fp16": TableModel(torch.zeros(9, 9)), "odd": TableModel(torch.zeros(9, 10))}
     evaluation = evaluate(arms, "fp16", sequences=[AnswerSequence("r", "r", (1,), (2,))])
     assert rows_of(evaluation) == []
-    assert "9 tokens and 10" in status_of(evaluation.statuses, "distribution", "odd").reason
+    assert "9 tokens and 10" in status_of(evaluation.statuses, "distribution", "odd").in_words
 
 
 def test_listed_and_whole_scores_are_never_mixed() -> None:

@@ -90,7 +90,7 @@ class Pairing:
     def why_unmeasured(self, tier: QualityTier) -> str | None:
         """Why the tier could not be measured on the other arm; None where it was, at least in part, or nobody said."""
         status = self.tier_statuses.get(tier)
-        return status.reason if status is not None and status.status == "not_measurable" else None
+        return status.in_words if status is not None and status.status == "not_measurable" else None
 
     def distribution(self, metric: str) -> tuple[Floats, Indices]:
         """The other arm's values, each a comparison with the baseline over one sequence, and their clusters."""

@@ -43,15 +43,17 @@ class Tally:
         items = _ITEMS[tier]
         reasons = [support.reason] if support.reason else []
         if count.failed:
-            reasons.append(f"{count.failed} of {count.asked} {items} failed (the first: {count.first_failure})")
+            reasons.append(f"{count.failed} of {count.asked} {items} failed")
         if count.censored:
             reasons.append(
                 f"{count.censored} of {count.asked} {items} have a token that it or the baseline does not list, and no "
                 "log-likelihood on any arm"
             )
-        if count.asked and count.failed == count.asked:
-            return TierStatus(tier=tier, arm_id=arm_id, status="not_measurable", reason="; ".join(reasons))
-        in_part = support.status == "exact" and len(reasons) > 0
+        measured = "partial" if support.status == "exact" and reasons else support.status
         return TierStatus(
-            tier=tier, arm_id=arm_id, status="partial" if in_part else support.status, reason="; ".join(reasons)
+            tier=tier,
+            arm_id=arm_id,
+            status="not_measurable" if count.asked and count.failed == count.asked else measured,
+            reason="; ".join(reasons),
+            first_failure=count.first_failure,
         )

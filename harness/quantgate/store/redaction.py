@@ -34,7 +34,9 @@ def without_text(table_name: str, table: pa.Table) -> pa.Table:
 
 
 def manifest_without_text(manifest: RunManifest) -> RunManifest:
-    """The manifest without the words of an error; an interrupt quotes nobody."""
-    if manifest.failure is None or manifest.state == "interrupted":
-        return manifest
-    return manifest.model_copy(update={"failure": FAILURE_NOT_KEPT})
+    """The manifest without the words of errors; an interrupt quotes nobody."""
+    tiers = [status.model_copy(update={"first_failure": ""}) for status in manifest.quality_tiers]
+    spoken = manifest.failure is not None and manifest.state != "interrupted"
+    return manifest.model_copy(
+        update={"quality_tiers": tiers, "failure": FAILURE_NOT_KEPT if spoken else manifest.failure}
+    )

@@ -20,3 +20,12 @@ class TierStatus(BaseModel):
     arm_id: str
     status: Literal["exact", "partial", "not_measurable"]
     reason: str = Field(default="", description="why not exactly; a clause without a full stop")
+    first_failure: str = Field(
+        default="",
+        description="how the first item failed; a server's words may quote the item, so --no-text drops them",
+    )
+
+    @property
+    def in_words(self) -> str:
+        """The reason, with the first failure where it is kept."""
+        return f"{self.reason} (the first failure: {self.first_failure})" if self.first_failure else self.reason

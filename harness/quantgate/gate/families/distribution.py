@@ -26,7 +26,7 @@ def _unmeasured(pairing: Pairing) -> str | None:
 def _no_whole_distributions(pairing: Pairing) -> str | None:
     """A divergence over the listed tokens alone is never taken for KL."""
     status = pairing.tier_statuses.get("distribution")
-    return status.reason if status is not None and status.status != "exact" else None
+    return status.in_words if status is not None and status.status != "exact" else None
 
 
 def _no_listed_tokens(pairing: Pairing) -> str | None:

@@ -59,7 +59,7 @@ def tier_table(view: RunView) -> Table | None:
     if all(status.status == "exact" for status in statuses):
         return None
     rows = [
-        [_TIERS[status.tier], status.arm_id, _STATUS[status.status], status.reason or NOTHING] for status in statuses
+        [_TIERS[status.tier], status.arm_id, _STATUS[status.status], status.in_words or NOTHING] for status in statuses
     ]
     return Table(["tier", "arm", "how far", "why"], rows)
 
