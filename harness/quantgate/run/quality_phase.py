@@ -54,7 +54,7 @@ def _asked(config: QualityConfig) -> set[QualityTier]:
 
 
 def answer_sequences(plan: ReplayPlan, requests: pa.Table, baseline_id: str) -> list[AnswerSequence]:
-    """The baseline's own answers of the first pass with the prompts that they answer, where the tokens of both are known."""
+    """The baseline's own answers of the first pass, with their prompts; where the tokens of both are known."""
     planned = {request.request_id: request for request in plan.requests}
     columns = requests.select(["arm_id", "pass_index", "request_id", "status", "output_token_ids"]).to_pylist()
     return [
