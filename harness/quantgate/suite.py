@@ -128,6 +128,11 @@ class LoadedSuite:
     def trace_path(self) -> Path:
         return self.path.parent / self.suite.workload.trace
 
+    @property
+    def columns_path(self) -> Path | None:
+        columns = self.suite.workload.columns
+        return None if columns is None else self.path.parent / columns
+
     def with_changes(self, *, model: str | None = None, seed: int | None = None) -> LoadedSuite:
         """The suite with another model or seed; None keeps what it says."""
         changes = {key: value for key, value in (("model", model), ("seed", seed)) if value is not None}
