@@ -25,10 +25,13 @@ def run_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workload: str) -> L
         chat_row(START + 0.02, "w5 w6", RECORDED_ANSWER, "w9", id="second", tier="gold"),
         chat_row(START, "w3", id="broken", status=500),
     ]
-    write_log(tmp_path / "access.jsonl", *rows)
+    (tmp_path / "logs").mkdir()
+    write_log(tmp_path / "logs" / "access.jsonl", *rows)
     (tmp_path / "columns.yaml").write_text(MAP)
     text = suite.read_text()
-    suite.write_text(text.replace("trace: traffic.jsonl", f"trace: access.jsonl, columns: columns.yaml, {workload}"))
+    suite.write_text(
+        text.replace("trace: traffic.jsonl", f"trace: logs/access.jsonl, columns: columns.yaml, {workload}")
+    )
     monkeypatch.setattr(sys, "argv", ["quantgate", "run", str(suite), "--results", str(tmp_path / "results")])
     with pytest.raises(SystemExit):
         main()

@@ -61,7 +61,9 @@ def run_suite(
         # Unlike arms get no verdict; better to say so before an hour of replay than after it.
         check_alike(arms.manifests(), policy)
         workload = settled_lengths(suite.workload, arms)
-        plan = plan_workload(loaded.trace_path, workload, arms.tokenizer, suite.seed, arms.max_context_tokens)
+        plan = plan_workload(
+            loaded.trace_path, workload, arms.tokenizer, suite.seed, arms.max_context_tokens, loaded.columns_path
+        )
         recorder = open_run(arms, plan, workload, options, suite=suite, policy=policy)
         progress.note(f"results: {recorder.folder.path}")
         with ended_truly(recorder), server_logs_kept(arms.log_folder, recorder.folder):

@@ -35,14 +35,22 @@ def settled_lengths(workload: WorkloadConfig, arms: OpenedArms) -> WorkloadConfi
 
 
 def plan_workload(
-    trace: Path, workload: WorkloadConfig, tokenizer: RunTokenizer | None, seed: int, max_context_tokens: int | None
+    trace: Path,
+    workload: WorkloadConfig,
+    tokenizer: RunTokenizer | None,
+    seed: int,
+    max_context_tokens: int | None,
+    columns: Path | None = None,
 ) -> ReplayPlan:
-    """Reads the trace and plans it. Raises ConfigurationError with file, line and field."""
+    """Reads the trace, by the column map where there is one, and plans it.
+
+    Raises ConfigurationError with file, line and field.
+    """
     imported = import_trace(
         trace,
         ImportSettings(
             format_name=workload.format,
-            columns=None if workload.columns is None else load_column_map(trace.parent / workload.columns),
+            columns=None if columns is None else load_column_map(columns),
             redact=None if workload.redact else False,
             strict=workload.strict,
             other_parts=workload.other_parts,
