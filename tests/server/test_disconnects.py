@@ -87,7 +87,7 @@ class _Held:
         self._open = threading.Event()
         self.entered = threading.Event()
         self._execute = llm.core.executor.execute
-        llm.core.executor.execute = self  # type: ignore[method-assign, assignment]
+        llm.core.executor.execute = self
 
     def __call__(self, sequences: Any) -> Any:
         self.entered.set()

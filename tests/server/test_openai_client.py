@@ -1,49 +1,26 @@
-"""The official client against a running server: completions, chat, streams, log-probabilities, choices."""
+"""The official client against a running server: completions, streams, log-probabilities, choices, models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import openai
 import pytest
-from tests.engine.byte_tokenizer import ASSISTANT, END, USER
+from tests.engine.byte_tokenizer import END
+from tests.server.requests import GREEDY, TEXT, forced, greedy_tokens, ids_of
 from tests.server.running import STARTED_S, RunningServer
-
-from quantgate_engine import SamplingParams
-
-TEXT = "héllo 中, the 🙂 end"
-GREEDY: dict[str, Any] = {"model": "tiny", "temperature": 0}
-
-
-def forced(token_ids: list[int], **extra: Any) -> dict[str, Any]:
-    return {"extra_body": {"forced_token_ids": token_ids} | extra}
-
-
-def ids_of(server: RunningServer, text: str) -> list[int]:
-    token_ids: list[int] = server.llm.tokenizer(text)["input_ids"]
-    return token_ids
 
 
 def test_a_completion_is_what_the_engine_gives(server: RunningServer, client: openai.OpenAI) -> None:
     prompt = "ask me"
     answer = client.completions.create(prompt=prompt, max_tokens=12, extra_body={"ignore_eos": True}, **GREEDY)
-    params = SamplingParams(max_tokens=12, ignore_eos=True)
-    expected = _generated(server, ids_of(server, prompt), params)
+    expected = greedy_tokens(server, ids_of(server, prompt), 12)
     assert answer.choices[0].text == server.llm.tokenizer.decode(expected, skip_special_tokens=True)
     assert answer.choices[0].finish_reason == "length"
     assert (answer.object, answer.model, answer.created) == ("text_completion", "tiny", STARTED_S)
     assert answer.usage is not None
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (len(prompt), 12)
     assert answer.usage.total_tokens == len(prompt) + 12
-
-
-def _generated(server: RunningServer, prompt: list[int], params: SamplingParams) -> list[int]:
-    """Greedy tokens by argmax over teacher-forced logits, which a serving engine computes too."""
-    tokens = list(prompt)
-    for _ in range(params.max_tokens):
-        tokens.append(int(server.llm.logits(tokens)[-1].argmax()))
-    return tokens[len(prompt) :]
 
 
 def test_the_prompt_may_be_text_or_tokens_and_several(server: RunningServer, client: openai.OpenAI) -> None:
@@ -132,56 +109,6 @@ def test_streamed_logprobs_are_those_of_the_whole_answer(client: openai.OpenAI) 
         assert streamed == getattr(whole.logprobs, field)
 
 
-def test_a_chat_goes_through_the_template(server: RunningServer, client: openai.OpenAI) -> None:
-    messages: Any = [{"role": "user", "content": "hi"}]
-    extra = {"return_token_ids": True, "ignore_eos": True}
-    answer = client.chat.completions.create(messages=messages, max_tokens=6, extra_body=extra, **GREEDY)
-    prompt = [USER, *b"hi", ASSISTANT]
-    assert answer.model_dump()["prompt_token_ids"] == prompt
-    assert answer.object == "chat.completion"
-    assert answer.choices[0].message.role == "assistant"
-    expected = _generated(server, prompt, SamplingParams(max_tokens=6))
-    assert answer.choices[0].model_dump()["token_ids"] == expected
-    assert answer.choices[0].message.content == server.llm.tokenizer.decode(expected, skip_special_tokens=True)
-    parts: Any = [{"role": "user", "content": [{"type": "text", "text": "h"}, {"type": "text", "text": "i"}]}]
-    extra["chat_template_kwargs"] = {"prefix": "!"}
-    other = client.chat.completions.create(messages=parts, max_tokens=1, extra_body=extra, **GREEDY)
-    assert other.model_dump()["prompt_token_ids"] == [USER, *b"!h\ni", ASSISTANT]
-
-
-def test_a_chat_stream_opens_with_the_role_and_ends_with_the_reason(
-    server: RunningServer, client: openai.OpenAI
-) -> None:
-    messages: Any = [{"role": "user", "content": "hi"}]
-    options: Any = {"include_usage": True}
-    with client.chat.completions.create(
-        messages=messages, stream=True, stream_options=options, **forced(ids_of(server, TEXT)), **GREEDY
-    ) as stream:
-        *chunks, last = list(stream)
-    assert chunks[0].choices[0].delta.role == "assistant"
-    assert [chunk.choices[0].delta.role for chunk in chunks[1:]] == [None] * (len(chunks) - 1)
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == TEXT
-    assert chunks[-1].choices[0].finish_reason == "length"
-    assert {chunk.object for chunk in chunks} == {"chat.completion.chunk"}
-    assert last.usage is not None
-    assert last.usage.completion_tokens == len(ids_of(server, TEXT))
-
-
-def test_chat_logprobs_have_bytes_and_alternatives(server: RunningServer, client: openai.OpenAI) -> None:
-    messages: Any = [{"role": "user", "content": "hi"}]
-    arguments: dict[str, Any] = {"messages": messages, "logprobs": True, "top_logprobs": 3}
-    token_ids = [ord("a"), 0xE4, 261]
-    answer = client.chat.completions.create(**arguments, **forced(token_ids), **GREEDY)
-    assert answer.choices[0].logprobs is not None
-    content = answer.choices[0].logprobs.content
-    assert content is not None
-    assert bytes(byte for entry in content for byte in entry.bytes or []).decode() == "a中"
-    rows = server.llm.logits([USER, *b"hi", ASSISTANT, *token_ids]).log_softmax(-1)[3:-1]
-    for row, token_id, entry in zip(rows, token_ids, content, strict=True):
-        assert entry.logprob == pytest.approx(float(row[token_id]), abs=1e-4)
-        assert [each.logprob for each in entry.top_logprobs] == pytest.approx(row.topk(3).values.tolist(), abs=1e-4)
-
-
 def test_a_stop_string_cuts_the_text_before_it_streamed_or_not(server: RunningServer, client: openai.OpenAI) -> None:
     """The stop string is found in what the model says freely, across its tokens."""
     extra = {"ignore_eos": True}
@@ -251,66 +178,3 @@ def test_models_are_listed_with_what_was_loaded(server: RunningServer, client: o
         "linear_weight_bytes", "load_seconds", "kernel_set", "kernel_paths", "max_context_tokens",
     }  # fmt: skip
     assert client.models.retrieve("tiny").id == "tiny"
-
-
-@pytest.mark.parametrize("call", ["completions", "chat"])
-def test_another_model_is_not_found(client: openai.OpenAI, call: str) -> None:
-    messages: Any = [{"role": "user", "content": "a"}]
-    calls: dict[str, Callable[[], object]] = {
-        "completions": lambda: client.completions.create(model="other", prompt="a"),
-        "chat": lambda: client.chat.completions.create(model="other", messages=messages),
-    }
-    with pytest.raises(openai.NotFoundError, match="'other' is not served here; expected 'tiny'"):
-        calls[call]()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "param", "message"),
-    [
-        ({"prompt": "a", "temperature": -1}, "temperature", "temperature: .*greater than or equal to 0"),
-        ({"prompt": "a", "max_tokens": "many"}, "max_tokens", "max_tokens: .*valid integer"),
-        ({"prompt": "a", "stop": [""]}, None, "stop is .*no empty string"),
-        ({"prompt": ""}, None, "empty prompt"),
-        ({"prompt": [[5, 999]]}, "prompt", "prompt holds token id 999; expected 0 to 263"),
-        ({"prompt": {"a": 1}}, "prompt", "prompt: .*valid string; or .*valid list"),
-        ({"prompt": "a", "max_tokens": 5000}, None, "5001, above the context limit of 512"),
-        ({"prompt": "a", "logit_bias": {"5": 1}}, "logit_bias", "logit_bias: this server does not support it"),
-        ({"prompt": "a", "presence_penalty": 0.5}, "presence_penalty", "presence_penalty: this server does not"),
-        ({"prompt": "a", "extra_body": {"forced_token_ids": [1, 2]}, "max_tokens": 3}, None, "forced_token_ids"),
-    ],
-)
-def test_a_wrong_request_is_told_which_field_and_why(
-    client: openai.OpenAI, arguments: dict[str, Any], param: str | None, message: str
-) -> None:
-    with pytest.raises(openai.BadRequestError, match=message) as refused:
-        client.completions.create(model="tiny", **arguments)
-    assert refused.value.param == param
-    assert refused.value.type == "invalid_request_error"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"messages": []}, "messages: .*at least 1"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages"),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools: this server does not support it"),
-        ({"response_format": {"type": "json_object"}}, "response_format: this server does not"),
-        ({"extra_body": {"chat_template_kwargs": {"tokenize": False}}}, "template arguments name tokenize"),
-        ({"extra_body": {"chat_template_kwargs": {"refused": True}}}, "refuses the messages: no such mode"),
-    ],
-)
-def test_a_wrong_chat_is_told_why(client: openai.OpenAI, arguments: dict[str, Any], message: str) -> None:
-    arguments = {"messages": [{"role": "user", "content": "a"}]} | arguments
-    with pytest.raises(openai.BadRequestError, match=message):
-        client.chat.completions.create(model="tiny", **arguments)
-
-
-def test_fields_without_an_effect_are_ignored(client: openai.OpenAI) -> None:
-    messages: Any = [{"role": "user", "content": "a", "name": "me"}]
-    extra = {"service_tier": "auto", "top_k": -1, "repetition_penalty": 1.0, "min_p": None, "unheard_of": [1]}
-    answer = client.chat.completions.create(
-        messages=messages, max_completion_tokens=2, user="me", metadata={"a": "b"}, logit_bias={}, presence_penalty=0,
-        response_format={"type": "text"}, extra_body=extra, **GREEDY,
-    )  # fmt: skip
-    assert answer.usage is not None
-    assert answer.usage.completion_tokens <= 2

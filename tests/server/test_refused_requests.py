@@ -1,0 +1,73 @@
+"""What the server does not take, and how it says so; and what it ignores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import openai
+import pytest
+from tests.server.requests import GREEDY
+
+
+@pytest.mark.parametrize("call", ["completions", "chat"])
+def test_another_model_is_not_found(client: openai.OpenAI, call: str) -> None:
+    messages: Any = [{"role": "user", "content": "a"}]
+    calls: dict[str, Callable[[], object]] = {
+        "completions": lambda: client.completions.create(model="other", prompt="a"),
+        "chat": lambda: client.chat.completions.create(model="other", messages=messages),
+    }
+    with pytest.raises(openai.NotFoundError, match="'other' is not served here; expected 'tiny'"):
+        calls[call]()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "param", "message"),
+    [
+        ({"prompt": "a", "temperature": -1}, "temperature", "temperature: .*greater than or equal to 0"),
+        ({"prompt": "a", "max_tokens": "many"}, "max_tokens", "max_tokens: .*valid integer"),
+        ({"prompt": "a", "stop": [""]}, None, "stop is .*no empty string"),
+        ({"prompt": ""}, None, "empty prompt"),
+        ({"prompt": [[5, 999]]}, "prompt", "prompt holds token id 999; expected 0 to 263"),
+        ({"prompt": {"a": 1}}, "prompt", "prompt: .*valid string; or .*valid list"),
+        ({"prompt": "a", "max_tokens": 5000}, None, "5001, above the context limit of 512"),
+        ({"prompt": "a", "logit_bias": {"5": 1}}, "logit_bias", "logit_bias: this server does not support it"),
+        ({"prompt": "a", "presence_penalty": 0.5}, "presence_penalty", "presence_penalty: this server does not"),
+        ({"prompt": "a", "extra_body": {"forced_token_ids": [1, 2]}, "max_tokens": 3}, None, "forced_token_ids"),
+    ],
+)
+def test_a_wrong_request_is_told_which_field_and_why(
+    client: openai.OpenAI, arguments: dict[str, Any], param: str | None, message: str
+) -> None:
+    with pytest.raises(openai.BadRequestError, match=message) as refused:
+        client.completions.create(model="tiny", **arguments)
+    assert refused.value.param == param
+    assert refused.value.type == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"messages": []}, "messages: .*at least 1"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools: this server does not support it"),
+        ({"response_format": {"type": "json_object"}}, "response_format: this server does not"),
+        ({"extra_body": {"chat_template_kwargs": {"tokenize": False}}}, "template arguments name tokenize"),
+        ({"extra_body": {"chat_template_kwargs": {"refused": True}}}, "refuses the messages: no such mode"),
+    ],
+)
+def test_a_wrong_chat_is_told_why(client: openai.OpenAI, arguments: dict[str, Any], message: str) -> None:
+    arguments = {"messages": [{"role": "user", "content": "a"}]} | arguments
+    with pytest.raises(openai.BadRequestError, match=message):
+        client.chat.completions.create(model="tiny", **arguments)
+
+
+def test_fields_without_an_effect_are_ignored(client: openai.OpenAI) -> None:
+    messages: Any = [{"role": "user", "content": "a", "name": "me"}]
+    extra = {"service_tier": "auto", "top_k": -1, "repetition_penalty": 1.0, "min_p": None, "unheard_of": [1]}
+    answer = client.chat.completions.create(
+        messages=messages, max_completion_tokens=2, user="me", metadata={"a": "b"}, logit_bias={}, presence_penalty=0,
+        response_format={"type": "text"}, extra_body=extra, **GREEDY,
+    )  # fmt: skip
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens <= 2
