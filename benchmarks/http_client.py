@@ -32,6 +32,7 @@ import numpy as np
 from http_oracle import compare_with_oracle
 from http_transports import CLIENTS
 
+from quantgate.replay.precise_timers import precise_loop
 from quantgate.targets.openai.sse import SseDecoder
 from quantgate.targets.openai.transport import Transport
 
@@ -120,6 +121,11 @@ async def run_load(client: str, url: str, load: Load) -> dict[str, float]:
         "cpu_us_per_event": cpu_ns / 1e3 / events,
         "megabytes_per_s": events * load.bytes * 1e3 / wall_ns,
     }
+
+
+def run(client: str, url: str, load: Load) -> dict[str, float]:
+    with asyncio.Runner(loop_factory=precise_loop) as runner:
+        return runner.run(run_load(client, url, load))
 
 
 def installed(client: str) -> bool:

@@ -17,6 +17,7 @@ from quantgate.metrics.stalls import stalls
 from quantgate.replay.driver import Driver
 from quantgate.replay.interleave import Cell
 from quantgate.replay.observation import RequestObservation
+from quantgate.replay.precise_timers import precise_loop
 from quantgate.replay.rows import request_table
 from quantgate.replay.virtual_time import run_in_virtual_time
 from quantgate.targets.openai.scripted_transport import ScriptedTransport
@@ -63,7 +64,8 @@ async def replay(
 
 
 def measured(requests: list[PlannedRequest], url: str) -> pa.Table:
-    return asyncio.run(replay(requests, MonotonicClock(), url, None, LEAD_NS))
+    with asyncio.Runner(loop_factory=precise_loop) as runner:
+        return runner.run(replay(requests, MonotonicClock(), url, None, LEAD_NS))
 
 
 def implied(requests: list[PlannedRequest], slots: int) -> pa.Table:

@@ -23,6 +23,7 @@ from quantgate.progress import ProgressReporter
 from quantgate.quality.quality_model import QualityModel
 from quantgate.quality.repeated_baseline import RepeatedBaseline
 from quantgate.replay.arms import ReplayArm, with_aa_arm
+from quantgate.replay.precise_timers import precise_loop
 from quantgate.store.manifest import ArmManifest, ModelManifest
 from quantgate.suite import AA_SUFFIX, EngineSettings
 from quantgate_engine.clock import Clock, MonotonicClock
@@ -124,7 +125,7 @@ def opened_arms(
     """
     tokenizer = load_tokenizer(plan.tokenizer) if plan.tokenizer else None
     clock = MonotonicClock()
-    with TemporaryDirectory(prefix="quantgate-servers-") as logs, asyncio.Runner() as runner:
+    with TemporaryDirectory(prefix="quantgate-servers-") as logs, asyncio.Runner(loop_factory=precise_loop) as runner:
         servers = _servers(plan, clock, Path(logs) if keep_text else None)
         host = OneAtATime(servers) if plan.one_at_a_time else SideBySide(servers)
         try:
