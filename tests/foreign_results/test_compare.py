@@ -236,7 +236,7 @@ def test_too_little_to_compare(tmp_path: Path) -> None:
         compare([folder, folder])
 
 
-def test_an_interrupted_run_is_compared_as_far_as_it_came() -> None:
+def test_an_interrupted_run_is_compared_as_far_as_it_came(tmp_path: Path) -> None:
     first, _ = two_runs()
     cut = replace(
         first,
@@ -249,3 +249,5 @@ def test_an_interrupted_run_is_compared_as_far_as_it_came() -> None:
     assert "Run cut is interrupted: only the requests that it got to are compared." in comparison.notes
     empty = replace(cut, requests=REQUESTS.empty_table())
     assert results_of_run(empty, "cut") == []
+    with pytest.raises(ConfigurationError, match="ended before any request was served"):
+        compare([store(empty, tmp_path / "empty")])

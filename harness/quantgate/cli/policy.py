@@ -57,7 +57,7 @@ def check(
         }
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
-    console = Console()
+    console = Console(soft_wrap=True)
     console.print(Text(f"{path}: valid; policy {loaded.name}. {loaded.description}".rstrip()))
     for line in words:
         console.print(Text(line))
@@ -99,7 +99,7 @@ def init(
         }  # fmt: skip
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
-    console = Console(stderr=True)
+    console = Console(stderr=True, soft_wrap=True)
     for line in proposed.text.splitlines():
         console.print(Text(line))
     console.print(Text(f"written: {out}; check it with: quantgate policy check {out}"))

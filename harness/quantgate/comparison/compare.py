@@ -43,7 +43,7 @@ def compare(
         if (path / MANIFEST_FILE).is_file():
             run = load_run(path)
             runs.append(run)
-            results += results_of_run(run, str(path))
+            results += _results_of(run, path)
         else:
             found = read_foreign_results(path, format_name)
             results += found
@@ -61,3 +61,10 @@ def compare(
         if not comparisons:
             alone.append(run.manifest.run_id)
     return Comparison(results, paired, alone + foreign)
+
+
+def _results_of(run: LoadedRun, path: Path) -> list[MeasuredResult]:
+    found = results_of_run(run, str(path))
+    if not found:
+        raise ConfigurationError(f"{path}: the run ended before any request was served; name a run that has results.")
+    return found

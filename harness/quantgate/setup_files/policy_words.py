@@ -10,7 +10,7 @@ from quantgate.gate.wording import write
 from quantgate.stats.percentile import minimum_n
 
 _QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
-_UNITS = {"ratio": "worse than the baseline", "pp": "worse", "ms": "more", "nats": "worse"}
+_UNITS = {"ratio": "worse than the baseline", "pp": "worse", "ms": "more"}
 
 
 def policy_words(policy: Policy) -> list[str]:
