@@ -111,6 +111,11 @@ class AsyncLLM:
         return self._core.refusal(request_id, tuple(token_ids), params)
 
     @property
+    def num_kv_blocks(self) -> int:
+        """Blocks of the KV cache's pool."""
+        return self._core.executor.num_blocks
+
+    @property
     def aborts_by_cause(self) -> Mapping[AbortCause, int]:
         """Requests given up so far; causes that never came up may be missing."""
         return self._core.aborts_by_cause

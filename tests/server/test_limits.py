@@ -13,6 +13,8 @@ import openai
 import pytest
 from tests.server.running import LIMIT_S, RunningServer, wait_until
 
+from quantgate.server_metrics.metric import SERVER_METRICS
+from quantgate.server_metrics.scrape import read_scrape
 from quantgate_engine import LLM
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.server.serve import bind
@@ -224,3 +226,11 @@ def test_a_body_that_does_not_come_is_waited_for_no_longer_than_agreed(load: Cal
 
         assert asyncio.run(send()) == 408
         wait_until(server.is_quiet)
+
+
+def test_the_harness_reads_every_service_metric_from_the_servers_own_words(guarded: RunningServer) -> None:
+    """All but those that steps which mix prefill and decode do not have, and the gaps between single tokens."""
+    read = {reading.metric for reading in read_scrape(_metrics(guarded))}
+    for name, metric in SERVER_METRICS.items():
+        parts = {f"{name}_sum", f"{name}_count"} if metric.kind == "histogram" else {name}
+        assert parts <= read or name in ("itl_ms", "prefill_seconds", "decode_seconds")

@@ -39,6 +39,7 @@ class ServiceMetrics:
         self._preemptions = Counter("preemption_count", "Requests put back to wait.", registry=registry)
         self._recomputed = Counter("recomputed_tokens", "Tokens computed again after that.", registry=registry)
         self._cached = Counter("cached_prompt_tokens", "Prompt tokens taken from the cache.", registry=registry)
+        self._prefill_tokens = Counter("prefill_tokens", "Prompt tokens that were computed.", registry=registry)
         self._prompt_tokens = Counter("prompt_tokens", "Prompt tokens of finished requests.", registry=registry)
         self._output_tokens = Counter("output_tokens", "Output tokens of finished requests.", registry=registry)
         self._finished = Counter("finished_count", "Requests that came to their end.", ["reason"], registry=registry)
@@ -53,6 +54,12 @@ class ServiceMetrics:
             "Token slots in use / slots in allocated blocks.",
             registry,
             lambda: engine.load.slot_utilization,
+        )
+        _gauge(
+            "kv_cache_pool_usage",
+            "Allocated blocks / blocks of the pool.",
+            registry,
+            lambda: engine.load.allocated_blocks / engine.num_kv_blocks,
         )
         registry.register(_Aborts(engine))
 
@@ -91,6 +98,7 @@ class ServiceMetrics:
                 self._batch_prefill.observe(step.batch_size_prefill)
             if step.batch_size_decode:
                 self._batch_decode.observe(step.batch_size_decode)
+            self._prefill_tokens.inc(step.prefill_tokens)
             self._ooms.inc(step.oom_count)
             self._preemptions.inc(step.preemption_count)
             self._recomputed.inc(step.recomputed_tokens)
