@@ -97,7 +97,7 @@ def first_problem(error: ValidationError, data: object, model: type[BaseModel]) 
         message = str(here[0]["ctx"]["error"]).rstrip(".")
     else:
         expected = " or ".join(dict.fromkeys(_expected(detail) for detail in here))
-        message = f"expected {expected}, got {_shown(here[0]['input'])}"
+        message = f"expected {expected}, got {_shown(_given(here[0]))}"
     return Problem(first, message, names_key=kind == _UNKNOWN, further=len(dict.fromkeys(places)) - 1)
 
 
@@ -107,6 +107,11 @@ def _expected(detail: Mapping[str, Any]) -> str:
         words, key = _LIMITS[kind]
         return words.format(detail["ctx"][key])
     return _EXPECTED.get(kind, str(detail["msg"]).removeprefix("Input should be ").rstrip("."))
+
+
+def _given(detail: Mapping[str, Any]) -> object:
+    """The value that was wrong; of a mapping of an unknown kind, the kind."""
+    return detail["ctx"]["tag"] if detail["type"] == "union_tag_invalid" else detail["input"]
 
 
 def _place(location: Location, kind: str, data: object) -> Location:

@@ -31,7 +31,7 @@ QUESTIONS = [
 ]
 OPTIONS = [option for question in QUESTIONS for option in question.options]
 LISTED = 20
-"""The most that our server lists. Half of a byte model's tokens are parts of characters; their text names none of them."""
+"""The most that our server lists. Half of a byte model's tokens, parts of characters, have no text of their own."""
 
 
 @pytest.fixture(scope="module")
