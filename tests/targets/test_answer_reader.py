@@ -152,6 +152,11 @@ def test_an_error_inside_the_stream(document: object, said: str) -> None:
         list(reader.feed(event(document)))
 
 
+def test_an_error_in_a_field_of_its_own() -> None:
+    with pytest.raises(ServerReportedError, match="^the prompt is too long$"):
+        read(COMPLETIONS, b'error: {"code": 400, "message": "the prompt is too long"}\n\n')
+
+
 @pytest.mark.parametrize(
     ("data", "what"),
     [

@@ -47,6 +47,7 @@ def test_an_event_may_have_a_name_of_its_own() -> None:
         SseEvent("boom", "error"),
         SseEvent("next", "message"),
     ]
+    assert decode(b'error: {"message": "boom"}\n\n') == [SseEvent('{"message": "boom"}', "error")]
 
 
 def test_an_event_is_given_as_soon_as_its_blank_line_has_come() -> None:

@@ -24,7 +24,8 @@ class SseEvent:
 class SseDecoder:
     """Lines end with LF, CR or CRLF; a CR at the end of the bytes ends its line at once, so that no event waits.
 
-    Lines are decoded whole, so that no character is split. Comments and unknown fields are skipped.
+    Lines are decoded whole, so that no character is split. Comments and unknown fields are skipped, but for `error`,
+    which is none of the standard's: llama.cpp's server puts an error there instead of into data.
     """
 
     def __init__(self) -> None:
@@ -78,8 +79,10 @@ class SseDecoder:
         if not line:
             return self._dispatch()
         field, _, value = line.partition(b":")
-        if field == b"data":
+        if field in (b"data", b"error"):
             self._data.append(value.removeprefix(b" ").decode("utf-8", errors="replace"))
+            if field == b"error":
+                self._kind = "error"
         elif field == b"event":
             self._kind = value.removeprefix(b" ").decode("utf-8", errors="replace")
         return None
