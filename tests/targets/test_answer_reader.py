@@ -153,7 +153,7 @@ def test_an_error_inside_the_stream(document: object, said: str) -> None:
 
 
 def test_an_error_in_a_field_of_its_own() -> None:
-    with pytest.raises(ServerReportedError, match="^the prompt is too long$"):
+    with pytest.raises(ServerReportedError, match=r"^the prompt is too long$"):
         read(COMPLETIONS, b'error: {"code": 400, "message": "the prompt is too long"}\n\n')
 
 
