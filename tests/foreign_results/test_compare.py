@@ -103,6 +103,21 @@ def test_the_interval_is_put_into_words(slowdown: float, reading: str) -> None:
     assert figure.interval.lower <= slowdown - 1 <= figure.interval.upper
 
 
+def test_a_difference_that_the_baseline_shows_against_itself_means_nothing() -> None:
+    whole = build_run(
+        SyntheticArm("fp16", "baseline"), SyntheticArm("fp16-aa", "aa", slowdown=1.5), SyntheticArm("new", slowdown=1.3)
+    )
+    second = part_of(whole, "new", "second", called="fp16")
+    first = replace(whole, manifest=whole.manifest.model_copy(update={"run_id": "first"}))
+    figure = figure_of(first, second, "tpot_ms", "p50")
+    assert figure.interval is not None
+    assert figure.interval.lower > 0
+    assert figure.noise is not None
+    assert figure.noise > 0.4
+    assert figure.reading == "within the runs' own noise"
+    assert figure_of(first, part_of(whole, "fp16", "same"), "tpot_ms", "p50").reading == "no difference shown"
+
+
 def test_percentiles_that_n_cannot_carry_are_told_so() -> None:
     first, second = two_runs(requests=60)
     assert figure_of(first, second, "ttft_ms", "p95").reading == "60 are too few, 72 are needed"

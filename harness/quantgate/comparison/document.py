@@ -75,6 +75,7 @@ def _figure(figure: PairedFigure) -> dict[str, Any]:
         "loss": finite(figure.estimate),
         "loss_unit": figure.unit,
         "interval": _interval(figure.interval),
+        "noise": finite(figure.noise),
         "n": figure.n,
         "method": figure.method,
         "reading": figure.reading,

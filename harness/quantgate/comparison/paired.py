@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from quantgate.comparison.arm_choice import ArmPair, paired_arms
 from quantgate.comparison.differences import differences, same_items, same_slo
 from quantgate.comparison.merged_run import ArmOfRun, pair_across_runs
+from quantgate.comparison.own_noise import own_noise, own_pairs
 from quantgate.gate.evidence import Pairing
 from quantgate.gate.families.registry import RULE_METRICS
 from quantgate.gate.families.rule_metric import Measurement, RuleQuestion
@@ -29,7 +30,11 @@ _WITH_THE_SAME_ITEMS = (("correct", "rate"), ("gold_preferred", "rate"), ("gold_
 
 @dataclass(frozen=True, slots=True)
 class PairedFigure:
-    """One metric on both arms. estimate: loss in `unit`, positive where the second arm is worse; None with a reason."""
+    """One metric on both arms.
+
+    estimate: loss in `unit`, positive where the second arm is worse; None with a reason. noise: the largest loss, in
+    either direction, that the runs' baselines may show against themselves; None where no run measured it.
+    """
 
     metric: str
     statistic: str
@@ -42,6 +47,7 @@ class PairedFigure:
     candidate: float | None
     estimate: float | None
     interval: Interval | None
+    noise: float | None
     reason: str | None
 
     @property
@@ -49,9 +55,12 @@ class PairedFigure:
         """What the interval shows, in words."""
         if self.interval is None:
             return self.reason or "not measured"
-        if self.interval.lower > 0:
-            return "worse"
-        return "better" if self.interval.upper < 0 else "no difference shown"
+        if self.interval.lower <= 0 <= self.interval.upper:
+            return "no difference shown"
+        nearest = min(map(abs, self.interval))
+        if self.noise is not None and nearest <= self.noise:
+            return "within the runs' own noise"
+        return "worse" if self.interval.lower > 0 else "better"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +86,14 @@ def compare_runs(first: LoadedRun, other: LoadedRun, asked: ArmPair | None, *, s
     """
     if first.manifest.run_id == other.manifest.run_id:
         raise ConfigurationError(f"Run {first.manifest.run_id} is given twice; name two different runs.")
+    noise = own_pairs((first, other))
     return [
-        _compare(ArmOfRun(first, own), ArmOfRun(other, others), seed)
+        _compare(ArmOfRun(first, own), ArmOfRun(other, others), noise, seed)
         for own, others in paired_arms(first, other, asked)
     ]
 
 
-def _compare(baseline: ArmOfRun, candidate: ArmOfRun, seed: int) -> PairedComparison:
+def _compare(baseline: ArmOfRun, candidate: ArmOfRun, noise: list[Pairing], seed: int) -> PairedComparison:
     pairing = pair_across_runs(baseline, candidate)
     slo = same_slo(baseline, candidate)
     wanted = [
@@ -92,7 +102,7 @@ def _compare(baseline: ArmOfRun, candidate: ArmOfRun, seed: int) -> PairedCompar
         *(_WITH_THE_SAME_SLO if slo else ()),
         *(_WITH_THE_SAME_ITEMS if same_items(baseline, candidate) else ()),
     ]
-    figures = [_figure(pairing, metric, statistic, slo, seed) for metric, statistic in wanted]
+    figures = [_figure(pairing, noise, metric, statistic, slo, seed) for metric, statistic in wanted]
     return PairedComparison(
         baseline=baseline.name,
         candidate=candidate.name,
@@ -103,16 +113,16 @@ def _compare(baseline: ArmOfRun, candidate: ArmOfRun, seed: int) -> PairedCompar
     )
 
 
-def _figure(pairing: Pairing, name: str, statistic: str, slo: dict[str, dict[str, float]], seed: int) -> PairedFigure:
+def _figure(
+    pairing: Pairing, noise: list[Pairing], name: str, statistic: str, slo: dict[str, dict[str, float]], seed: int
+) -> PairedFigure:
     metric = RULE_METRICS[name]
     unit = next(iter(metric.margin_units.values()))
-    measured = metric.measure(
-        pairing,
-        RuleQuestion(
-            statistic=statistic, loss_unit=unit, margin=0.0, confidence=CONFIDENCE, resamples=_RESAMPLES, seed=seed,
-            slo_limits=slo,
-        ),
+    question = RuleQuestion(
+        statistic=statistic, loss_unit=unit, margin=0.0, confidence=CONFIDENCE, resamples=_RESAMPLES, seed=seed,
+        slo_limits=slo,
     )  # fmt: skip
+    measured = metric.measure(pairing, question)
     estimate = measured.estimate if measured.uninformative is None else None
     return PairedFigure(
         metric=name,
@@ -126,6 +136,7 @@ def _figure(pairing: Pairing, name: str, statistic: str, slo: dict[str, dict[str
         candidate=measured.candidate,
         estimate=estimate.value if estimate else None,
         interval=estimate.interval if estimate else None,
+        noise=own_noise(noise, lambda own: metric.measure(own, question)) if estimate else None,
         reason=_why_not(measured),
     )
 

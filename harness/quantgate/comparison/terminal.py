@@ -16,6 +16,10 @@ from quantgate.report.numbers import NOTHING, count, limits, milliseconds, signi
 from quantgate.report.untrusted import visible
 
 _TOO_FEW = "†"
+_LEGEND = (
+    "A positive loss means that the second is worse; A/A is how far a run's baseline may differ from itself. This is "
+    "no verdict: no policy was asked."
+)
 Cell = Callable[[MeasuredResult], str]
 
 
@@ -110,13 +114,13 @@ def _show_paired(paired: PairedComparison, console: Console) -> None:
         console.print(_text(f"{paired.unpaired:,} requests have no counterpart and are left out."))
     console.print(
         _table(
-            ["", paired.baseline, paired.candidate, "loss", f"{CONFIDENCE:.0%} interval", "reading", "n"],
+            ["", paired.baseline, paired.candidate, "loss", f"{CONFIDENCE:.0%} interval", "A/A", "reading", "n"],
             [_paired_row(figure) for figure in paired.figures],
         )
     )
     for note in paired.notes:
         console.print(_text(f"Note: {note}"))
-    console.print(_text("A positive loss means that the second is worse. This is no verdict: no policy was asked."))
+    console.print(_text(_LEGEND))
 
 
 def _paired_row(figure: PairedFigure) -> list[str]:
@@ -130,6 +134,7 @@ def _paired_row(figure: PairedFigure) -> list[str]:
         NOTHING if figure.candidate is None else write(figure.candidate, figure.value_unit),
         NOTHING if figure.estimate is None else write_signed(figure.estimate, figure.unit),
         interval,
+        NOTHING if figure.noise is None else f"up to {write(figure.noise, figure.unit)}",
         figure.reading,
         count(figure.n),
     ]
