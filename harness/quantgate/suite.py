@@ -104,6 +104,11 @@ class Suite(_Strict):
         if bundled and self.model is None:
             raise ValueError(f"arm {bundled[0]} runs on the bundled engine and needs a model; add the field model")
         if self.device == "one_at_a_time":
+            if self.workload.passes % 2:
+                raise ValueError(
+                    f"device is one_at_a_time, so whole passes take turns (A B, B A), but workload.passes is "
+                    f"{self.workload.passes}; give an even number"
+                )
             fixed = [arm.arm_id for arm in self.arms if not (isinstance(arm, OpenAIArmConfig) and arm.launch)]
             if fixed:
                 raise ValueError(

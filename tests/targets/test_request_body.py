@@ -100,7 +100,9 @@ def test_a_request_that_fits_no_form_says_what_is_missing() -> None:
 
 
 def test_fields_that_only_some_servers_take_go_to_those() -> None:
-    assert not {"ignore_eos", "return_token_ids"} & build(server()).fields.keys()
+    assert not {"ignore_eos", "return_token_ids"} & build(server(ignore_eos=False)).fields.keys()
+    # Where the probe could not tell, a plan of forced lengths asks for them; a server that minds says so loudly.
+    assert build(server(ignore_eos=None)).fields["ignore_eos"] is True
     body = build(server(ignore_eos=True, token_ids_returned=True)).fields
     assert (body["ignore_eos"], body["return_token_ids"]) == (True, True)
     assert "ignore_eos" not in build(server(ignore_eos=True), ignore_eos=False).fields

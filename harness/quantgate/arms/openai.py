@@ -22,6 +22,9 @@ async def open_openai_arm(arm: OpenAIArmConfig, tokenizer: RunTokenizer | None, 
     """
     async with Endpoint(arm) as endpoint:
         capabilities = await probe(endpoint, arm, tokenizer)
+    if capabilities.ignore_eos is None and capabilities.continuation_logits:
+        # Our own server honours it; its probe cannot tell where no answer of the model ends by itself.
+        capabilities = capabilities.model_copy(update={"ignore_eos": True})
     if capabilities.tokenizer == "differs":
         raise ConfigurationError(
             f"The tokenizer given does not read text as the server of arm {arm.arm_id} at {arm.url} does; give the "
@@ -47,5 +50,5 @@ async def open_openai_arm(arm: OpenAIArmConfig, tokenizer: RunTokenizer | None, 
             weights_sha256=capabilities.weights_sha256,
             tokenizer_sha256=capabilities.tokenizer_sha256,
         ),
-        honours_ignore_eos=bool(capabilities.ignore_eos),
+        honours_ignore_eos=capabilities.ignore_eos,
     )

@@ -15,7 +15,7 @@ from quantgate.store.manifest import ModelManifest
 class OpenedArm:
     """tokenizer: None where nobody knows it; max_context_tokens: longest prompt plus output, None where not told.
 
-    honours_ignore_eos: whether output lengths can be forced on it.
+    honours_ignore_eos: whether output lengths can be forced on it; None where its probe could not tell.
     """
 
     config: BundledArmConfig | OpenAIArmConfig
@@ -24,4 +24,4 @@ class OpenedArm:
     tokenizer: RunTokenizer | None
     max_context_tokens: int | None
     model: ModelManifest
-    honours_ignore_eos: bool = True
+    honours_ignore_eos: bool | None = True

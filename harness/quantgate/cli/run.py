@@ -92,7 +92,10 @@ def run(
     limit: LimitFlag = None,
     sample: SampleFlag = None,
     blocks: Annotated[int, typer.Option(min=1, help="Counterbalanced blocks of a pass.", rich_help_panel=_TRAFFIC)] = 4,
-    passes: Annotated[int, typer.Option(min=1, help="Times each arm sees it all.", rich_help_panel=_TRAFFIC)] = 1,
+    passes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Times each arm sees it all; default: 1, one at a time 2.", rich_help_panel=_TRAFFIC),
+    ] = None,
     request_timeout: Annotated[
         float | None, typer.Option(help="Seconds that a client waits.", rich_help_panel=_TRAFFIC)
     ] = None,
@@ -143,7 +146,7 @@ def run(
             history=history,
             transforms=transforms,
             blocks=blocks,
-            passes=passes,
+            passes=passes or (2 if one_at_a_time else 1),
             output_lengths=output_lengths,
             request_timeout_s=request_timeout,
         )

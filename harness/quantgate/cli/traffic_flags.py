@@ -19,7 +19,8 @@ MaxOutputTokensFlag = Annotated[int | None, typer.Option(min=1, help="Longest ou
 ClipPolicyFlag = Annotated[Literal["drop", "cut"], typer.Option(help="What becomes of requests above a limit.")]
 LimitFlag = Annotated[int | None, typer.Option(min=1, help="First requests only.")]
 SampleFlag = Annotated[
-    int | None, typer.Option(min=1, help="Draw that many requests, stratified by class, length and task.")
+    int | None,
+    typer.Option(min=1, help="Draw that many requests at the log's rate, stratified by class, length and task."),
 ]
 
 
@@ -51,7 +52,7 @@ def chosen_transforms(
             Clip(max_prompt_tokens=max_prompt_tokens, max_output_tokens=max_output_tokens, policy=clip_policy)
         )
     if sample is not None:
-        transforms.append(Sample(requests=sample))
+        transforms.append(Sample(requests=sample, keep_rate=True))
     if limit is not None:
         transforms.append(Limit(requests=limit))
     if speed != 1.0:

@@ -40,7 +40,7 @@ def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_te
         "session_id": request.session_id,
         "turn": request.turn,
         "tags": list(request.tags),
-        "prompt_tokens": request.prompt_tokens or (transfer and transfer.prompt_tokens) or 0,
+        "prompt_tokens": _prompt_tokens(seen),
         "requested_output_tokens": request.output_tokens,
         "output_tokens": len(seen.token_times_ns),
         "status": end.status,
@@ -74,6 +74,13 @@ def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_te
         "output_text": seen.text(reasoning=False) if seen.pieces else decode_text(seen.token_ids),
         "reasoning_text": seen.text(reasoning=True) or None,
     }
+
+
+def _prompt_tokens(seen: RequestObservation) -> int:
+    """Of what was sent, where its ids are known; else as the server counted it, else as the trace did (0: nobody)."""
+    if seen.request.prompt_token_ids or seen.transfer is None:
+        return seen.request.prompt_tokens
+    return seen.transfer.prompt_tokens or seen.request.prompt_tokens
 
 
 def _prompt_text(request: PlannedRequest, decode_text: DecodeText) -> str:

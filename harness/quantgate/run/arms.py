@@ -76,7 +76,13 @@ class OpenedArms:
 
     @property
     def can_force_lengths(self) -> bool:
+        """For sure: an arm whose probe could not tell does not count."""
         return all(arm.honours_ignore_eos for arm in self.arms.values())
+
+    @property
+    def refusing_force(self) -> str | None:
+        """The first arm that is known to end its answers where it likes; None where there is none."""
+        return next((arm_id for arm_id, arm in self.arms.items() if arm.honours_ignore_eos is False), None)
 
     def manifests(self, notes: Mapping[str, str] | None = None) -> list[ArmManifest]:
         """What was opened, with the kernel paths that were taken and the memory that was used so far.

@@ -25,11 +25,10 @@ def settled_lengths(workload: WorkloadConfig, arms: OpenedArms) -> WorkloadConfi
     """The workload with `output_lengths` decided. Raises ConfigurationError where an arm cannot be forced to one."""
     if workload.output_lengths == "auto":
         return workload.model_copy(update={"output_lengths": "forced" if arms.can_force_lengths else "natural"})
-    if workload.output_lengths == "forced" and not arms.can_force_lengths:
-        unwilling = next(arm_id for arm_id, arm in arms.arms.items() if not arm.honours_ignore_eos)
+    if workload.output_lengths == "forced" and arms.refusing_force is not None:
         raise ConfigurationError(
-            f"The server of arm {unwilling} does not honour ignore_eos, so output lengths cannot be forced on it; set "
-            "output_lengths to natural or auto (--output-lengths natural)."
+            f"The server of arm {arms.refusing_force} does not honour ignore_eos, so output lengths cannot be forced "
+            "on it; set output_lengths to natural or auto (--output-lengths natural)."
         )
     return workload
 

@@ -23,7 +23,8 @@ class RequestBody:
 class BodyBuilder:
     """Decoding is greedy: arms differ in their weights, never in their luck.
 
-    Fields beyond OpenAI's (`ignore_eos`, `return_token_ids`) are sent only to servers that were found to take them.
+    Of the fields beyond OpenAI's, `return_token_ids` goes only to servers that were found to take it, and `ignore_eos`,
+    where the plan forces lengths, to all that were not found to disregard it.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class BodyBuilder:
             "stream_options": {"include_usage": True},
         }
         if self._capabilities is not None:
-            if request.ignore_eos and self._capabilities.ignore_eos:
+            if request.ignore_eos and self._capabilities.ignore_eos is not False:
                 fields["ignore_eos"] = True
             if self._capabilities.token_ids_returned:
                 fields["return_token_ids"] = True
