@@ -33,7 +33,8 @@ def test_our_own_server_gives_everything() -> None:
     assert found == Capabilities(
         model="fake", models=["fake"], weights_sha256="w", tokenizer_sha256="t", max_context_tokens=512,
         completions=True, chat=True, token_id_prompts=True, prompt_logprobs=96, echoed_logprobs=None,
-        generated_logprobs=96, tokens_identified=True, forced_tokens=True, continuation_logits=True, ignore_eos=True,
+        generated_logprobs=96, vocabulary_listed=True, tokens_identified=True, forced_tokens=True,
+        continuation_logits=True, ignore_eos=True,
         seed=True, stream_usage=True, token_ids_returned=True, metrics=True, tokenize=True, tokenizer="agrees",
         notes=[], requests=found.requests,
     )  # fmt: skip
@@ -56,7 +57,9 @@ def test_a_server_like_llama_cpp_is_scored_step_by_step() -> None:
     assert (found.scoring, found.prompt_logprobs, found.echoed_logprobs) == ("stepwise", None, None)
     assert (found.generated_logprobs, found.max_context_tokens, found.tokenizer) == (96, 1024, "agrees")
     assert found.slots == 2
-    assert found.likelihood.status == "partial"
+    assert (found.vocabulary_listed, found.likelihood.status) == (True, "exact")
+    found = probed(like_llama_cpp(cap=95))
+    assert (found.vocabulary_listed, found.likelihood.status) == (False, "partial")
     assert "left out on every arm" in found.likelihood.reason
 
 
@@ -178,7 +181,7 @@ def test_what_a_busy_server_did_not_tell_is_noted() -> None:
 @pytest.mark.parametrize("server", [ours(), like_vllm(), like_llama_cpp(), like_sglang(), FakeServer()])
 def test_the_probe_is_cheap(server: FakeServer) -> None:
     found = probed(server)
-    assert found.requests == len(server.requests) <= 26
+    assert found.requests == len(server.requests) <= 27
     bodies = [body for _, body in server.requests if body]
     assert sum(body.get("max_tokens", 0) for body in bodies) <= 256
     assert server.most_in_flight == 1

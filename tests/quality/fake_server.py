@@ -233,7 +233,7 @@ def like_vllm(**changes: Any) -> FakeServer:
 
 def like_llama_cpp(**changes: Any) -> FakeServer:
     given: dict[str, Any] = {
-        "logprobs": 100_000, "shape": "content", "tokenize": "content", "answers": {"yes": "yes"},
+        "logprobs": 1_000_000, "shape": "content", "tokenize": "content", "answers": {"yes": "yes"},
         "props": {"default_generation_settings": {"n_ctx": 1024}, "total_slots": 2},
     }  # fmt: skip
     return FakeServer(**(given | changes))

@@ -53,6 +53,7 @@ class Capabilities(BaseModel):
     generated_logprobs: int | None = Field(
         default=None, description="most alternatives that logprobs lists for each generated token"
     )
+    vocabulary_listed: bool = Field(default=False, description="logprobs lists every token of the run's vocabulary")
     tokens_identified: bool = Field(default=False, description="listed alternatives can be told apart as tokens")
     forced_tokens: bool = Field(default=False, description="forced_token_ids decodes a given answer")
     continuation_logits: bool = Field(
@@ -116,7 +117,7 @@ class Capabilities(BaseModel):
         unscored = self._unscored
         if unscored is not None:
             return unscored
-        if self.scoring == "stepwise":
+        if self.scoring == "stepwise" and not self.vocabulary_listed:
             return partial(
                 f"an option with a token outside the {self.alternatives} likeliest ({self._method_words}) has no "
                 "log-prob, and its item is left out on every arm"

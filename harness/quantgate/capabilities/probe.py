@@ -49,6 +49,7 @@ async def probe(calls: ServerCalls, settings: EndpointSettings, tokenizer: Probe
         prompt_logprobs=listed.prompt,
         echoed_logprobs=listed.echoed,
         generated_logprobs=listed.generated,
+        vocabulary_listed=tokenizer is not None and (listed.generated or 0) >= len(tokenizer.get_vocab()),
         tokens_identified=listed.identified,
         forced_tokens=forms.token_ids_returned and await gives_forced_tokens(asking, forms.token_ids),
         continuation_logits=forms.token_id_prompts and await gives_continuation_logits(asking, forms.token_ids),

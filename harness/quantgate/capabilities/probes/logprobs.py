@@ -10,6 +10,7 @@ from quantgate.capabilities.logprob_shapes import ListedPosition, read_logprobs,
 from quantgate.capabilities.probes.asking import Asking
 from quantgate.capabilities.token_texts import TokenTexts
 
+_WHOLE_VOCABULARY = 1_000_000
 _TRIED = (1000, 100, 20, 5, 1)
 """Servers refuse what is above their limit (vLLM's is 20, OpenAI's 5), or list fewer in silence."""
 
@@ -44,7 +45,9 @@ async def probe_logprobs(asking: Asking, token_ids: Sequence[int], texts: TokenT
 
     of_prompt = await _most_listed(prompt, lambda answer: read_prompt_logprobs(answer, token_ids)[1:])
     of_echoed = None if of_prompt else await _most_listed(echoed, of_echo)
-    of_generated = await _most_listed(generated, lambda answer: read_logprobs(answer, texts)[:1])
+    # One position alone may list them all (llama.cpp does); for every token of a prompt that would be too much.
+    most = (_WHOLE_VOCABULARY, *_TRIED)
+    of_generated = await _most_listed(generated, lambda answer: read_logprobs(answer, texts)[:1], most)
     seen = of_generated or of_echoed
     return ListedLogprobs(
         prompt=of_prompt.alternatives if of_prompt else None,
@@ -60,9 +63,11 @@ class _Listing:
     identified: bool
 
 
-async def _most_listed(ask: Callable[[int], Awaitable[Any]], read: Read) -> _Listing | None:
+async def _most_listed(
+    ask: Callable[[int], Awaitable[Any]], read: Read, tried: Sequence[int] = _TRIED
+) -> _Listing | None:
     """What the server really lists under the largest number that it accepts."""
-    for k in _TRIED:
+    for k in tried:
         answer = await ask(k)
         if answer is None:
             continue
