@@ -8,6 +8,7 @@ from quantgate.gate.gains.gain_metric import GainQuestion
 from quantgate.gate.gains.registry import GAIN_METRICS
 from quantgate.gate.outcome import gain_outcome
 from quantgate.gate.policy import GainRule, Policy
+from quantgate.gate.policy_fit import absent_subject
 from quantgate.gate.verdict_model import GainResult, Outcome
 from quantgate.gate.wording import finite
 from quantgate.store.manifest import ArmManifest
@@ -41,6 +42,7 @@ def evaluate_gain(
         required=gain.required_share,
         n=measured.n,
         method=measured.method,
-        reason=reasons.gain_reason(measured, gain.required_share, outcome, metric.value_unit),
+        reason=absent_subject(pairing, gain)
+        or reasons.gain_reason(measured, gain.required_share, outcome, metric.value_unit),
         value_unit=metric.value_unit,
     )

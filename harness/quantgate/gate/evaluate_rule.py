@@ -9,9 +9,13 @@ from quantgate.gate.families.rule_metric import Measurement, RuleQuestion
 from quantgate.gate.margin import Margin
 from quantgate.gate.outcome import loss_outcome
 from quantgate.gate.policy import Policy, Rule
+from quantgate.gate.policy_fit import absent_subject
 from quantgate.gate.verdict_model import Outcome, RuleResult
 from quantgate.gate.wording import finite
 from quantgate.stats.power import minimum_detectable_effect, needed_n
+
+Decision = tuple[Outcome, str, int | None]
+"""(outcome, reason, items that would decide)"""
 
 
 def evaluate_rule(pairing: Pairing, rule: Rule, policy: Policy, seed: int) -> RuleResult:
@@ -25,7 +29,9 @@ def evaluate_rule(pairing: Pairing, rule: Rule, policy: Policy, seed: int) -> Ru
             slo_limits=policy.slo_limits,
         ),
     )  # fmt: skip
-    outcome, reason, n_needed = _decide(rule, measured, margin, policy)
+    absent = absent_subject(pairing, rule)
+    decision: Decision = ("inconclusive", absent, None) if absent else _decide(rule, measured, margin, policy)
+    outcome, reason, n_needed = decision
     estimate = measured.estimate
     return RuleResult(
         rule=rule.name,
@@ -51,7 +57,7 @@ def evaluate_rule(pairing: Pairing, rule: Rule, policy: Policy, seed: int) -> Ru
     )
 
 
-def _decide(rule: Rule, measured: Measurement, margin: Margin, policy: Policy) -> tuple[Outcome, str, int | None]:
+def _decide(rule: Rule, measured: Measurement, margin: Margin, policy: Policy) -> Decision:
     metric = RULE_METRICS[rule.metric]
     if measured.uninformative is not None:
         return "uninformative", f"{measured.uninformative[0].upper()}{measured.uninformative[1:]}.", None

@@ -87,6 +87,13 @@ class Pairing:
             clusters=cluster_numbers([(key[0], own[key].cluster) for key in keys]),
         )
 
+    def tasks(self) -> set[str]:
+        """Names of the tasks that the baseline answered."""
+        indexed = self.quality_index.items()
+        return {
+            task for (arm, tier, _), items in indexed if (arm, tier) == (self.baseline_id, "task") for task, _ in items
+        }
+
     def why_unmeasured(self, tier: QualityTier) -> str | None:
         """Why the tier could not be measured on the other arm; None where it was, at least in part, or nobody said."""
         status = self.tier_statuses.get(tier)

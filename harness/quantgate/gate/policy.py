@@ -17,7 +17,9 @@ from quantgate.gate.margin import Margin, parse_margin
 from quantgate.validation import first_problem, load_yaml_model
 from quantgate_engine.errors import ConfigurationError
 
-MatchField = Literal["target", "model", "tokenizer_sha256", "kv_dtype", "compute_dtype", "head_dtype", "kernel_set"]
+MatchField = Literal[
+    "target", "model", "tokenizer_fingerprint", "kv_dtype", "compute_dtype", "head_dtype", "kernel_set"
+]
 
 
 class _Strict(BaseModel):
@@ -111,7 +113,8 @@ class GainRule(_Strict):
     @field_validator("at_least")
     @classmethod
     def _is_a_share(cls, at_least: str) -> str:
-        parse_margin(at_least, {"%": "ratio"})
+        if parse_margin(at_least, {"%": "ratio"}).value >= 1:
+            raise ValueError(f"expected a share below 100%, got {at_least!r}; nothing can shrink by more than itself")
         return at_least
 
     @model_validator(mode="after")
