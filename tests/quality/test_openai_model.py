@@ -227,3 +227,18 @@ def test_a_step_that_drew_a_part_of_a_character_is_drawn_again() -> None:
     [[scores]] = model_of(server, alternatives=96).score([Continuations((4,), ((1, 5),))])
     assert not np.isnan(scores.own).any()
     assert [(len(body["prompt"]), body["seed"]) for _, body in server.requests] == [(1, 0), (2, 0), (2, 1)]
+
+
+def test_the_whole_vocabulary_is_asked_for_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quantgate.quality.over_http.stepwise_logprobs._MANY", 50)
+    table = torch.arange(96.0).flip(0).repeat(96, 1) / 10  # the likelier, the smaller the id
+    server = like_llama_cpp(table=table)
+    [[scores]] = model_of(server, alternatives=5).score([Continuations((4,), ((3, 40, 90),))])
+    assert [body["logprobs"] for _, body in server.requests] == [5, 5, 50, 5, 50, 96]
+    assert not np.isnan(scores.own).any()
+
+
+def test_what_is_compared_is_told_and_not_what_could_be() -> None:
+    support = model_of(like_llama_cpp()).support
+    assert support.distribution.reason.startswith("only the 20 likeliest tokens of a position are compared")
+    assert support.alternatives == 20

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from quantgate.capabilities.capabilities import Capabilities
 from quantgate.capabilities.server_calls import ServerCalls
+from quantgate.capabilities.tier_support import partial
 from quantgate.capabilities.token_texts import TokenTexts
 from quantgate.quality.over_http.answers import answer_prompt
 from quantgate.quality.over_http.asked_server import AskedServer
@@ -77,7 +78,13 @@ class OpenAIModel:
     @property
     def support(self) -> ArmSupport:
         found = self._capabilities
-        return ArmSupport(found.distribution, found.likelihood, found.answers, self._alternatives)
+        distribution = found.distribution
+        if distribution.status == "partial":
+            distribution = partial(
+                f"only the {self._alternatives} likeliest tokens of a position are compared: KL is a lower bound over "
+                "them, called kl_topk"
+            )
+        return ArmSupport(distribution, found.likelihood, found.answers, self._alternatives)
 
     def score(
         self, questions: Sequence[Continuations], chunk_tokens: int | None = None

@@ -15,6 +15,7 @@ from quantgate.quality.quality_model import Continuations
 from quantgate.quality.scores import Scores, listed_scores
 
 _SEEDS = (0, 1, 2)
+_MANY = 1000
 
 
 async def stepwise_logprobs(server: AskedServer, question: Continuations, chunk_tokens: int | None) -> list[Scores]:
@@ -30,11 +31,19 @@ async def _scored(server: AskedServer, prompt_ids: Sequence[int], option: Sequen
         before = [*prompt_ids, *option[:position]]
         step = await _step(server, before, server.alternatives)
         known = step.alternatives.get(token)
-        if known is None and server.most_alternatives > server.alternatives:
-            known = (await _step(server, before, server.most_alternatives)).alternatives.get(token)
+        for more in _farther(server):
+            if known is not None:
+                break
+            known = (await _step(server, before, more)).alternatives.get(token)
         own.append(known)
         listed.append(step.alternatives)
     return listed_scores(own, listed, server.alternatives)
+
+
+def _farther(server: AskedServer) -> list[int]:
+    """How many alternatives to ask for where the token is not among the first: the whole vocabulary is megabytes."""
+    most = server.most_alternatives
+    return [more for more in dict.fromkeys((min(_MANY, most), most)) if more > server.alternatives]
 
 
 async def _step(server: AskedServer, token_ids: Sequence[int], alternatives: int) -> ListedPosition:
