@@ -6,11 +6,14 @@ import errno
 import os
 import sys
 import traceback
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from quantgate.cli.bench import bench
+from quantgate.cli.command_group import CommandGroup
 from quantgate.cli.compare import compare
 from quantgate.cli.doctor import doctor
 from quantgate.cli.fetch import fetch
@@ -31,10 +34,11 @@ load was not delivered, 4 not enough evidence, 5 baseline missing or not compara
 
 app = typer.Typer(
     name="quantgate",
+    cls=CommandGroup,
     help="Replays recorded traffic against the FP16, INT8 and INT4 builds of a language model and says whether the "
     "quantized build may ship.",
     epilog=EXIT_CODES,
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
@@ -42,6 +46,19 @@ for command in (init, run, bench, replay, compare, gate, judge, report, serve, f
     app.command()(command)
 app.add_typer(review)
 app.add_typer(policy_commands)
+
+
+@app.callback()
+def _before_any_command(
+    context: typer.Context,
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+) -> None:
+    if show_version:
+        typer.echo(f"quantgate {version('quantgate')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
 
 
 def main() -> None:

@@ -23,7 +23,6 @@ DEFAULT_POLICY_FILE = Path("policy.yaml")
 policy_commands = typer.Typer(
     name="policy",
     help="Check a policy file, or propose one from the baseline that a run measured.",
-    no_args_is_help=True,
 )
 
 

@@ -15,9 +15,7 @@ from quantgate_engine.errors import ConfigurationError
 EXPORT_SCHEMA = "quantgate.review-export/1"
 IMPORT_SCHEMA = "quantgate.review-import/1"
 
-review = typer.Typer(
-    name="review", no_args_is_help=True, help="Have people judge answers of a run: export a queue, import it filled in."
-)
+review = typer.Typer(name="review", help="Have people judge answers of a run: export a queue, import it filled in.")
 
 _RUN_HELP = "Folder of a run, such as results/20270131-101500-abc."
 

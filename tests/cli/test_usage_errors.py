@@ -1,0 +1,54 @@
+"""A mistake on the command line is one sentence on standard error and exit code 2, for every command."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from quantgate.cli import main as main_module
+
+
+@pytest.fixture
+def quantgate(monkeypatch, capsys):
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["quantgate", *arguments])
+        with pytest.raises(SystemExit) as ending:
+            main_module.main()
+        captured = capsys.readouterr()
+        return int(ending.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "command"),
+    [
+        (["nosuch"], "No such command 'nosuch'", "quantgate"),
+        (["judge"], "Missing argument 'run'", "quantgate judge"),
+        (["gate", "a", "b"], "Got unexpected extra argument", "quantgate gate"),
+        (["replay", "x", "--sped", "3"], "No such option: --sped", "quantgate replay"),
+        (["judge", "x", "--items", "0"], "Invalid value for '--items'", "quantgate judge"),
+        (["run", "--blocks", "x"], "Invalid value for '--blocks'", "quantgate run"),
+        (["review"], "Missing command", "quantgate review"),
+        (["policy", "chek"], "No such command 'chek'", "quantgate policy"),
+    ],
+)
+def test_a_usage_error_is_one_sentence(quantgate, arguments, words, command):
+    code, out, error = quantgate(*arguments)
+    assert (code, out) == (2, "")
+    assert error.startswith(f"quantgate: {words}")
+    assert error.endswith(f"; `{command} --help` tells what is expected.\n")
+    assert error.count("\n") == 1
+
+
+def test_no_command_shows_the_commands(quantgate):
+    code, out, _ = quantgate()
+    assert code == 2
+    assert "replay" in out
+
+
+def test_the_version_is_told(quantgate):
+    code, out, _ = quantgate("--version")
+    assert code == 0
+    assert re.fullmatch(r"quantgate \d+\.\d+\.\d+\n", out)
