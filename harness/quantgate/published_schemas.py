@@ -1,4 +1,4 @@
-"""JSON schemas of the YAML files that users write, for completion and checks in editors.
+"""JSON schemas of the files that users write: the YAML files, and a line of a trace; for checks in editors.
 
 `python -m quantgate.published_schemas suites/schemas` writes them again; a test holds files and models together.
 """
@@ -15,9 +15,16 @@ from pydantic import BaseModel
 from quantgate.gate.policy import Policy
 from quantgate.quality.task_files import TaskFile
 from quantgate.suite import Suite
+from quantgate.traces.native_row import NativeRow
 from quantgate.traces.openai_log.columns import ColumnMap
 
-MODELS: dict[str, type[BaseModel]] = {"suite": Suite, "policy": Policy, "task": TaskFile, "columns": ColumnMap}
+MODELS: dict[str, type[BaseModel]] = {
+    "suite": Suite,
+    "policy": Policy,
+    "task": TaskFile,
+    "columns": ColumnMap,
+    "trace": NativeRow,
+}
 
 
 def published_schemas() -> dict[str, dict[str, Any]]:

@@ -31,10 +31,19 @@ class NativeMessage(BaseModel):
     content: str = Field(description="a text (what was said)")
 
 
+_PROMPT_KINDS = ("messages", "prompt", "prompt_tokens")
+
+
 class NativeRow(BaseModel):
     """One request: exactly one of `messages`, `prompt` and `prompt_tokens` says what was asked."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in _PROMPT_KINDS]
+        },
+    )
 
     id: str = Field(min_length=1, description="a text of at least one character (unique in the file)")
     offset: float = Field(ge=0, le=LONGEST_SECONDS, description="a number from 0 to 1e9 (seconds from the start)")
@@ -65,7 +74,7 @@ class NativeRow(BaseModel):
 
     @model_validator(mode="after")
     def _one_prompt_and_a_session_for_turns(self) -> Self:
-        given = [name for name in ("messages", "prompt", "prompt_tokens") if getattr(self, name) is not None]
+        given = [name for name in _PROMPT_KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             raise PydanticCustomError(
                 "prompt_kinds",
