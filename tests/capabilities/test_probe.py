@@ -21,6 +21,7 @@ from quantgate.capabilities.capabilities import Capabilities
 from quantgate.capabilities.probe import probe
 from quantgate.targets.openai.errors import EndpointError
 from quantgate.targets.openai.settings import EndpointSettings
+from quantgate.workload.tokenizer_fingerprint import TEXT, fingerprint
 
 
 def probed(server: FakeServer, tokenizer: Any = None, **settings: Any) -> Capabilities:
@@ -36,6 +37,7 @@ def test_our_own_server_gives_everything() -> None:
         generated_logprobs=96, vocabulary_listed=True, tokens_identified=True, forced_tokens=True,
         continuation_logits=True, ignore_eos=True,
         seed=True, stream_usage=True, token_ids_returned=True, metrics=True, tokenize=True, tokenizer="agrees",
+        tokenizer_fingerprint=fingerprint(LenientTokenizer().encode(TEXT, add_special_tokens=False)),
         notes=[], requests=found.requests,
     )  # fmt: skip
     assert {found.distribution.status, found.likelihood.status, found.answers.status} == {"exact"}

@@ -27,7 +27,7 @@ rules:
   - {id: top1, metric: top1_disagreement, margin: 90pp}
 gain: {any: [{metric: weight_bytes, at_least: 10%}]}
 aa: {required: false}
-must_match: [target, model, tokenizer_sha256]
+must_match: [target, model, tokenizer_fingerprint]
 """
 
 
@@ -39,8 +39,8 @@ def free_port() -> int:
 
 def serve(model: Path, scheme: str, *, name: str = "tiny") -> str:
     words = [
-        sys.executable, "-m", "quantgate", "serve", str(model), "--scheme", scheme, "--port", "{port}", "--threads", "1",
-        "--served-model-name", name, "--max-active-requests", "4", "--max-step-tokens", "32",
+        sys.executable, "-m", "quantgate", "serve", str(model), "--scheme", scheme, "--port", "{port}",
+        "--threads", "1", "--served-model-name", name, "--max-active-requests", "4", "--max-step-tokens", "32",
         "--max-context-tokens", "128",
     ]  # fmt: skip
     return " ".join(words)
@@ -169,7 +169,7 @@ def test_arms_with_unlike_tokenizers_are_refused(suite, run, tmp_path, capsys):
     path.write_text(yaml.safe_dump(document))
     code, _ = run(str(path))
     assert code == 5
-    assert "differ in tokenizer_sha256" in capsys.readouterr().err
+    assert "differ in tokenizer_fingerprint" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -57,4 +57,4 @@ def test_a_divergence_beyond_the_margin_still_stops_the_build(name: str) -> None
 
 @pytest.mark.parametrize("name", FOR_SERVICES)
 def test_builds_of_unlike_models_or_tokenizers_are_not_compared(name: str) -> None:
-    assert {"target", "model", "tokenizer_sha256"} <= set(ready(name).must_match)
+    assert {"target", "model", "tokenizer_fingerprint"} <= set(ready(name).must_match)

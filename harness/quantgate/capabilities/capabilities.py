@@ -68,6 +68,9 @@ class Capabilities(BaseModel):
     tokenizer: TokenizerMatch = Field(
         default="not_given", description="whether the run's tokenizer reads as the server does"
     )
+    tokenizer_fingerprint: str | None = Field(
+        default=None, description="SHA-256 of the token ids that the server makes of a fixed text, where it shows them"
+    )
     notes: list[str] = Field(default=[], description="what the probe could not tell, and why")
     requests: int = Field(default=0, description="requests that the probe sent")
 

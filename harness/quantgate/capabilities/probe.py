@@ -60,6 +60,7 @@ async def probe(calls: ServerCalls, settings: EndpointSettings, tokenizer: Probe
         metrics=await shows_metrics(asking),
         tokenize=forms.tokenize,
         tokenizer=forms.tokenizer,
+        tokenizer_fingerprint=forms.tokenizer_fingerprint,
         notes=asking.notes,
         requests=asking.requests,
     )

@@ -25,15 +25,32 @@ def check_alike(arms: list[ArmManifest], policy: Policy) -> None:
 
 
 def check_match(baseline: ArmManifest, candidates: list[ArmManifest], policy: Policy) -> None:
-    """Raises BaselineError where a candidate differs in a property that the policy wants equal."""
+    """Raises BaselineError where a candidate differs in a property that the policy wants equal.
+
+    What one of the two does not tell is not compared; `untold_properties` says so.
+    """
     for candidate in candidates:
         for name in policy.must_match:
             own, other = getattr(baseline, name), getattr(candidate, name)
-            if own != other:
+            if own != other and _is_told(own) and _is_told(other):
                 raise BaselineError(
                     f"Arms {baseline.arm_id} and {candidate.arm_id} differ in {name} ({own} against {other}), which "
                     f"policy {policy.name} wants equal (must_match); run them alike or change the policy."
                 )
+
+
+def untold_properties(baseline: ArmManifest, candidates: list[ArmManifest], policy: Policy) -> list[str]:
+    """A notice per property that the policy wants equal and that some arm does not tell."""
+    notes = []
+    for name in policy.must_match:
+        silent = [arm.arm_id for arm in (baseline, *candidates) if not _is_told(getattr(arm, name))]
+        if silent:
+            notes.append(f"{name}, which policy {policy.name} wants equal, is not told by {', '.join(silent)}.")
+    return notes
+
+
+def _is_told(value: str | None) -> bool:
+    return value not in (None, "unknown")
 
 
 def unlike_paths(baseline: ArmManifest, candidates: list[ArmManifest]) -> list[str]:

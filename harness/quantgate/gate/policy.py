@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from quantgate.gate.families.registry import RULE_METRICS
 from quantgate.gate.gains.registry import GAIN_METRICS
@@ -183,18 +183,30 @@ class Policy(_Strict):
     waivers: list[Waiver] = []
     must_match: list[MatchField] = []
 
-    @model_validator(mode="after")
-    def _parts_agree(self) -> Policy:
-        names = [rule.name for rule in self.rules]
+    @field_validator("rules")
+    @classmethod
+    def _names_are_distinct(cls, rules: list[Rule]) -> list[Rule]:
+        names = [rule.name for rule in rules]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two rules are called {name!r}; give each its own id")
-        for waiver in self.waivers:
-            if waiver.rule not in names:
-                raise ValueError(f"a waiver names the rule {waiver.rule!r}; expected one of: {', '.join(names)}")
-        if not self.slo and any(rule.metric == "slo_attainment" for rule in self.rules):
+        return rules
+
+    @field_validator("rules")
+    @classmethod
+    def _attainment_has_limits(cls, rules: list[Rule], info: ValidationInfo) -> list[Rule]:
+        if not info.data.get("slo", True) and any(rule.metric == "slo_attainment" for rule in rules):
             raise ValueError("slo_attainment needs limits; add them under slo, one entry a class")
-        return self
+        return rules
+
+    @field_validator("waivers")
+    @classmethod
+    def _waivers_name_rules(cls, waivers: list[Waiver], info: ValidationInfo) -> list[Waiver]:
+        names = [rule.name for rule in info.data.get("rules", [])]
+        for waiver in waivers:
+            if names and waiver.rule not in names:
+                raise ValueError(f"a waiver names the rule {waiver.rule!r}; expected one of: {', '.join(names)}")
+        return waivers
 
     @property
     def slo_limits(self) -> dict[str, dict[str, float]]:

@@ -34,14 +34,16 @@ class ArmManifest(_Strict):
     kernel_paths: dict[str, str]
     notes: list[str] = []
     server: str | None = None
-    tokenizer_sha256: str | None = None
+    tokenizer_fingerprint: str | None = None
     capabilities: dict[str, Any] = {}
 
 
 class ModelManifest(_Strict):
+    """The baseline's model; a hash is None where a server does not tell it."""
+
     name: str
-    weights_sha256: str
-    tokenizer_sha256: str
+    weights_sha256: str | None
+    tokenizer_sha256: str | None
     provenance: dict[str, Any] = {}
     """Where the weights came from; `previous_quantization` tells that they were quantized before."""
 

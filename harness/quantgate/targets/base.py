@@ -62,7 +62,7 @@ class ArmDescription:
     kernel_paths: dict[str, str] = field(hash=False)
     notes: tuple[str, ...] = ()
     server: str | None = None
-    tokenizer_sha256: str | None = None
+    tokenizer_fingerprint: str | None = None
     capabilities: dict[str, Any] = field(default_factory=dict, hash=False)
 
 

@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 from quantgate.targets.base import ArmDescription, ArmRole, TokenEvent
 from quantgate.workload.plan import PlannedRequest
+from quantgate.workload.tokenizer_fingerprint import TEXT, fingerprint
 from quantgate_engine import LLM, AsyncLLM, SamplingParams
 from quantgate_engine.step_record import StepRecord
 
@@ -43,7 +44,7 @@ class BundledEngineTarget:
             kernel_set=info.kernel_set,
             kernel_paths=dict(info.kernel_paths),
             notes=self._notes,
-            tokenizer_sha256=info.tokenizer_sha256,
+            tokenizer_fingerprint=fingerprint(self._llm.tokenizer.encode(TEXT, add_special_tokens=False)),
         )
 
     async def start(self) -> None:

@@ -9,16 +9,15 @@ from quantgate.capabilities.answer_shapes import first_choice, returned_ids, usa
 from quantgate.capabilities.capabilities import TokenizerMatch
 from quantgate.capabilities.probes.asking import Asking
 from quantgate.capabilities.tokenizer import ProbeTokenizer
+from quantgate.workload.tokenizer_fingerprint import TEXT, fingerprint
 
-# Digits, capitals, accents, other scripts and an emoji: what tokenizers that differ read differently.
-TEXT = "Once upon a time, 13 lazy dogs met NAÏVE foxes at the café; 漢字 🙂 and"
 # Ids that every vocabulary has; used where nobody knows the ids of a text.
 _ANY_IDS = tuple(range(1, 9))
 
 
 @dataclass(frozen=True, slots=True)
 class PromptForms:
-    """token_ids: those of TEXT, or any where they are unknown."""
+    """token_ids: those of TEXT, or any where they are unknown. tokenizer_fingerprint: of the server's own reading."""
 
     token_ids: tuple[int, ...]
     completions: bool
@@ -26,6 +25,7 @@ class PromptForms:
     token_ids_returned: bool
     tokenize: bool
     tokenizer: TokenizerMatch
+    tokenizer_fingerprint: str | None
 
 
 async def probe_prompts(asking: Asking, tokenizer: ProbeTokenizer | None) -> PromptForms:
@@ -46,6 +46,7 @@ async def probe_prompts(asking: Asking, tokenizer: ProbeTokenizer | None) -> Pro
         token_id_prompts=takes_ids,
         token_ids_returned=returned,
         tokenize=bool(servers),
+        tokenizer_fingerprint=fingerprint(servers) if servers else None,
         tokenizer=_match(tokenizer, own, servers, usage_of(as_text, "prompt_tokens")),
     )
 

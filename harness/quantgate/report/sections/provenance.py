@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quantgate.report.figures import Table
-from quantgate.report.numbers import count, seconds, size
+from quantgate.report.numbers import NOTHING, count, seconds, size
 from quantgate.report.run_view import RunView
 
 
@@ -43,8 +43,8 @@ def provenance_section(view: RunView) -> ProvenanceSection:
         model=Table(
             ["model", manifest.model.name],
             [
-                ["weights, SHA-256", manifest.model.weights_sha256],
-                ["tokenizer, SHA-256", manifest.model.tokenizer_sha256],
+                ["weights, SHA-256", manifest.model.weights_sha256 or NOTHING],
+                ["tokenizer, SHA-256", manifest.model.tokenizer_sha256 or NOTHING],
                 *([key.replace("_", " "), _written(value)] for key, value in manifest.model.provenance.items()),
             ],
         ),

@@ -41,6 +41,6 @@ def describe(
         kernel_paths=dict(build.kernel_paths),
         notes=(f"served at {url}", *notes),
         server=facts.server,
-        tokenizer_sha256=build.tokenizer_sha256,
+        tokenizer_fingerprint=None if capabilities is None else capabilities.tokenizer_fingerprint,
         capabilities={} if capabilities is None else capabilities.model_dump(mode="json"),
     )
