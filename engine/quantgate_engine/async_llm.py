@@ -13,6 +13,7 @@ from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.llm import LLM
 from quantgate_engine.outputs import StreamChunk, StreamEnd, chunk_of, end_of
 from quantgate_engine.request import AbortCause
+from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.step_record import StepRecord
 from quantgate_engine.step_result import StepLoad, StepResult
@@ -33,23 +34,30 @@ class AsyncLLM:
         self._max_unread_chunks = max_unread_chunks
         self._deliveries: dict[str, Delivery] = {}
         self._wake = threading.Event()
-        self._stopping = False
+        self._stopping = self._draining = False
         self._failure: str | None = None
         self._thread: threading.Thread | None = None
 
     async def start(self) -> None:
         """Starts the step loop. Raises RunError where the engine is already driven by someone."""
         self._core.claim()
-        self._stopping, self._failure = False, None
+        self._core.reopen()
+        self._stopping = self._draining = False
+        self._failure = None
         self._loop, self._thread_ended = asyncio.get_running_loop(), asyncio.Event()
         # A daemon, so that a program which dies without `stop` is not kept alive by its engine.
         self._thread = threading.Thread(target=self._run_steps, name="quantgate-engine-steps", daemon=True)
         self._thread.start()
 
-    async def stop(self) -> None:
-        """Ends what is still running (cause: shutdown) and the thread; does nothing where it is not started."""
+    async def stop(self, *, drain: bool = False) -> None:
+        """Ends what is still running (cause: shutdown) and the thread; does nothing where it is not started.
+
+        drain: what is running may come to its own end first, within `TimeoutSettings.drain_s`.
+        """
         if self._thread is None:
             return
+        self._core.shut_down(drain=drain)
+        self._draining = drain
         self._stopping = True
         self._wake.set()
         await self._thread_ended.wait()
@@ -70,7 +78,11 @@ class AsyncLLM:
         return self._core.load
 
     async def stream(
-        self, request_id: str, token_ids: Sequence[int], params: SamplingParams
+        self,
+        request_id: str,
+        token_ids: Sequence[int],
+        params: SamplingParams,
+        terms: RequestTerms = DEFAULT_TERMS,
     ) -> AsyncGenerator[StreamChunk, None]:
         """Yields the request's tokens as they are drawn; the last chunk, and only it, has its `end` set.
 
@@ -84,7 +96,7 @@ class AsyncLLM:
             raise ConfigurationError(f"Request id {request_id!r} belongs to a stream that is open; choose another id.")
         delivery = self._deliveries[request_id] = Delivery(self._max_unread_chunks)
         try:
-            self._core.add_request(request_id, tuple(token_ids), params)
+            self._core.add_request(request_id, tuple(token_ids), params, terms)
             self._wake.set()
             while True:
                 chunk = await delivery.get()
@@ -126,7 +138,7 @@ class AsyncLLM:
 
     def _run_steps(self) -> None:
         try:
-            while not self._stopping:
+            while not self._stopping or (self._draining and self._core.has_work):
                 # Cleared before the check: work that comes after the check finds the flag down and raises it.
                 self._wake.clear()
                 if self._core.has_work:

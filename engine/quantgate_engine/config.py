@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import get_args
 
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.kv.settings import CacheSettings
+from quantgate_engine.scheduler.admission.settings import AdmissionSettings
+from quantgate_engine.scheduler.batching.settings import BatchingSettings
+from quantgate_engine.scheduler.preemption.settings import PreemptionSettings
+from quantgate_engine.timeouts import TimeoutSettings
 from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
 
 
@@ -21,6 +26,7 @@ class EngineConfig:
     threads: compute threads; None leaves the library's default.
     max_overtakes: later requests that may be admitted before a waiting one that does not fit; then all wait for it.
     kernel_set: `auto` takes the fastest that runs here; `reference` and `cpu` ask for one.
+    batching, admission, cache, preemption, timeouts: see those classes.
     """
 
     max_active_requests: int = 16
@@ -31,15 +37,20 @@ class EngineConfig:
     threads: int | None = None
     max_overtakes: int = 32
     kernel_set: KernelSetName = AUTO
+    batching: BatchingSettings = field(default_factory=BatchingSettings)
+    admission: AdmissionSettings = field(default_factory=AdmissionSettings)
+    cache: CacheSettings = field(default_factory=CacheSettings)
+    preemption: PreemptionSettings = field(default_factory=PreemptionSettings)
+    timeouts: TimeoutSettings = field(default_factory=TimeoutSettings)
 
     def __post_init__(self) -> None:
-        for field in ("max_active_requests", "max_step_tokens", "block_size", "max_overtakes"):
-            if getattr(self, field) < 1:
-                raise ConfigurationError(f"EngineConfig.{field} is {getattr(self, field)}; expected at least 1.")
-        for field in ("num_kv_blocks", "max_context_tokens", "threads"):
-            value = getattr(self, field)
+        for name in ("max_active_requests", "max_step_tokens", "block_size", "max_overtakes"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"EngineConfig.{name} is {getattr(self, name)}; expected at least 1.")
+        for name in ("num_kv_blocks", "max_context_tokens", "threads"):
+            value = getattr(self, name)
             if value is not None and value < 1:
-                raise ConfigurationError(f"EngineConfig.{field} is {value}; expected at least 1, or None.")
+                raise ConfigurationError(f"EngineConfig.{name} is {value}; expected at least 1, or None.")
         if self.kernel_set not in get_args(KernelSetName):
             raise ConfigurationError(
                 f"EngineConfig.kernel_set is {self.kernel_set!r}; expected one of {', '.join(get_args(KernelSetName))}."
@@ -48,4 +59,10 @@ class EngineConfig:
             raise ConfigurationError(
                 f"EngineConfig.max_step_tokens is {self.max_step_tokens}, below max_active_requests "
                 f"({self.max_active_requests}); every active request needs one token of the budget to decode."
+            )
+        reserved = sum(slo_class.reserved_active for slo_class in self.batching.slo_classes)
+        if reserved > self.max_active_requests:
+            raise ConfigurationError(
+                f"The SLO classes reserve {reserved} places among the active requests; expected at most "
+                f"max_active_requests ({self.max_active_requests})."
             )

@@ -2,60 +2,72 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter, deque
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 
 from quantgate_engine.clock import Clock
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.engine_totals import EngineTotals
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.base import Executor, SampledToken
+from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.kv.kv_manager import KVManager
+from quantgate_engine.kv.sharing import PrefixSharing
 from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
+from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
-from quantgate_engine.scheduler.admission import GuaranteedAdmission
-from quantgate_engine.scheduler.scheduler import Scheduler
+from quantgate_engine.scheduler.admission.admission import Admission
+from quantgate_engine.scheduler.admission.caps import Caps
+from quantgate_engine.scheduler.scheduler import Scheduler, add_usage
 from quantgate_engine.scheduler.step_plan import StepPlan
 from quantgate_engine.step_record import StepRecord
-from quantgate_engine.step_result import StepLoad, StepResult, make_record
+from quantgate_engine.step_result import StepLoad, StepResult, StepWork, make_record
+from quantgate_engine.timeouts import Deadlines
 
-_NOTHING_COMPUTED = StepPlan(decode=(), prefill=())
+_NOTHING_COMPUTED = StepPlan()
 
 # Hours of steps. Who never takes the records loses the oldest (their indices show the gap), never the memory.
 _STEP_LOG_LIMIT = 250_000
 
-
-@dataclass(frozen=True, slots=True)
-class _AbortNote:
-    request_id: str
-    cause: AbortCause
-
-
-@dataclass(frozen=True, slots=True)
-class _EnoughNote:
-    request_id: str
+_Note = Callable[[StepResult], None]
 
 
 class EngineCore:
     """Owns the requests, the books of the KV cache, and the executor.
 
-    `add_request`, `abort` and `finish` may be called from any thread at any time, also while a step runs: they are
-    notes in an inbox that `step` reads at its start and again when the executor is done. `step` belongs to one thread.
-    So an abort gives its blocks back at the end of the running step at the latest, and what that step drew for it is
-    dropped.
+    `add_request`, `abort`, `finish`, `set_caps` and `shut_down` may be called from any thread at any time, also while a
+    step runs: they are notes in an inbox that `step` reads at its start and again when the executor is done. `step`
+    belongs to one thread. So an abort gives its blocks back at the end of the running step at the latest, and what that
+    step drew for it is dropped.
     """
 
     def __init__(self, executor: Executor, config: EngineConfig, clock: Clock) -> None:
         self.executor = executor
         self.clock = clock
+        self.totals = EngineTotals()
         self.aborts_by_cause: Counter[AbortCause] = Counter()
-        self._kv = KVManager(executor.num_blocks, executor.block_size)
-        self._admission = GuaranteedAdmission(self._kv, executor.max_context_tokens, executor.vocab_size)
-        self._scheduler = Scheduler(config, self._kv, self._admission)
+        self._config = config
         self._requests: dict[str, Request] = {}
-        self._inbox: deque[Request | _AbortNote | _EnoughNote] = deque()
+        self._kv = KVManager(
+            executor.num_blocks,
+            executor.block_size,
+            config.cache,
+            executor.cache_identity,
+            config.preemption.host_blocks,
+        )
+        self._sharing = PrefixSharing(self._kv, self._requests, by_prefix=config.cache.prefix_sharing)
+        caps = Caps(executor.max_context_tokens, config.max_active_requests, config.admission.max_kv_tokens)
+        self._admission = Admission(config.admission, caps, self._kv, self._sharing, executor.vocab_size)
+        self._scheduler = Scheduler(config, self._kv, self._sharing, self._admission)
+        self._deadlines = Deadlines(config.timeouts)
+        self._ranks = itertools.count()
+        self._inbox: deque[_Note] = deque()
         self._steps: deque[StepRecord] = deque(maxlen=_STEP_LOG_LIMIT)
-        self._num_steps = 0
+        self._is_closing = False
+        self._gives_up_at_ns: int | None = None
         self._driver = threading.Lock()
 
     @property
@@ -76,8 +88,17 @@ class EngineCore:
 
     @property
     def held_blocks(self) -> int:
-        """KV blocks that requests hold now."""
+        """KV blocks that requests, or sessions between two turns, hold now."""
         return self._kv.held_blocks
+
+    @property
+    def caps(self) -> Caps:
+        """The hard caps of admission as they stand."""
+        return self._admission.caps
+
+    def kv_holdings(self) -> list[KVHolding]:
+        """Who holds KV blocks, how many and for how long, those with the most first; for the thread that steps."""
+        return self._kv.holdings(self.clock.now_ns())
 
     def claim(self) -> None:
         """Makes the caller the one that steps the engine; raises RunError where somebody is already."""
@@ -94,41 +115,81 @@ class EngineCore:
         """The records of the steps since the last call, in order."""
         return [self._steps.popleft() for _ in range(len(self._steps))]
 
-    def add_request(self, request_id: str, prompt_token_ids: tuple[int, ...], params: SamplingParams) -> Request:
+    def add_request(
+        self,
+        request_id: str,
+        prompt_token_ids: tuple[int, ...],
+        params: SamplingParams,
+        terms: RequestTerms = DEFAULT_TERMS,
+    ) -> Request:
         """Takes a request in; one that could never run ends as rejected in the next step.
 
-        Raises ConfigurationError where a live request has the same id.
+        Raises ConfigurationError where a live request has the same id, or the engine does not have its SLO class.
         """
         if request_id in self._requests:
             raise ConfigurationError(
                 f"Request id {request_id!r} belongs to a request that has not ended; choose another id."
             )
-        request = Request(request_id, prompt_token_ids, params, arrived_ns=self.clock.now_ns())
+        classes = [slo_class.name for slo_class in self._config.batching.slo_classes]
+        if terms.slo_class is not None and terms.slo_class not in classes:
+            raise ConfigurationError(
+                f"Request {request_id!r} has the SLO class {terms.slo_class!r}; expected one of {', '.join(classes)}."
+            )
+        request = Request(request_id, prompt_token_ids, params, self.clock.now_ns(), terms, next(self._ranks))
         self._requests[request_id] = request
-        self._inbox.append(request)
+        self._inbox.append(partial(self._receive, request))
         return request
 
     def abort(self, request_id: str, cause: AbortCause) -> None:
         """Gives a request up, in whatever state it is; does nothing where it has ended or never was."""
-        self._inbox.append(_AbortNote(request_id, cause))
+        self._inbox.append(partial(self._abort, request_id, cause))
 
     def finish(self, request_id: str) -> None:
         """Ends a request whose reader has all it wants (a stop string came up): finished, as if it had stopped itself.
 
         What is drawn for it from then on is dropped. Does nothing where it has ended or has drawn no token.
         """
-        self._inbox.append(_EnoughNote(request_id))
+        self._inbox.append(partial(self._stop, request_id))
 
     def abort_all(self, cause: AbortCause) -> None:
         for request_id in tuple(self._requests):
             self.abort(request_id, cause)
+
+    def set_caps(self, caps: Caps) -> None:
+        """Changes the hard caps from the next step on.
+
+        Waiting requests that can then never run are rejected; those that run go on. Raises ConfigurationError where a
+        step's budget has no token for each active request, or the model does not take such contexts.
+        """
+        if caps.max_active_requests > self._config.max_step_tokens:
+            raise ConfigurationError(
+                f"Caps.max_active_requests is {caps.max_active_requests}; expected at most max_step_tokens "
+                f"({self._config.max_step_tokens})."
+            )
+        if caps.max_context_tokens > self.executor.max_context_tokens:
+            raise ConfigurationError(
+                f"Caps.max_context_tokens is {caps.max_context_tokens}; expected at most "
+                f"{self.executor.max_context_tokens}, the executor's limit."
+            )
+        self._inbox.append(partial(self._change_caps, caps))
+
+    def shut_down(self, *, drain: bool) -> None:
+        """From the next step on, new requests are rejected; what is here runs to its end (`drain`) or is given up.
+
+        A drain that takes longer than `TimeoutSettings.drain_s` is given up too (cause: shutdown).
+        """
+        self._inbox.append(partial(self._close, drain))
+
+    def reopen(self) -> None:
+        """Takes requests again after a shutdown; for the thread that steps."""
+        self._is_closing, self._gives_up_at_ns = False, None
 
     def refusal(self, request_id: str, prompt_token_ids: tuple[int, ...], params: SamplingParams) -> str | None:
         """Why such a request would be rejected, in one sentence; None where it would run."""
         return self._admission.refusal(Request(request_id, prompt_token_ids, params, arrived_ns=self.clock.now_ns()))
 
     def check_integrity(self) -> None:
-        """Raises BlockPoolError unless each block is free or has one live owner, and the promises add up."""
+        """Raises BlockPoolError unless free + held + cached = total, every holder is known, and the promises add up."""
         self._kv.check()
 
     def step(self) -> StepResult:
@@ -136,66 +197,105 @@ class EngineCore:
         started_ns = self.clock.now_ns()
         result = StepResult()
         self._read_inbox(result)
+        self._kv.sessions.expire(started_ns)
         plan = self._scheduler.plan(started_ns)
         load = self.load
-        computed, out_of_memory = plan, False
+        work = StepWork(plan, computed=plan)
         sampled: list[SampledToken | None] = []
-        if plan.sequences:
+        if plan.has_work:
             try:
                 sampled = self._execute(plan)
             except Exception as failure:  # noqa: BLE001 - whatever a kernel raises, the requests of later steps go on
-                computed, out_of_memory = _NOTHING_COMPUTED, isinstance(failure, MemoryError)
+                work.computed, work.out_of_memory = _NOTHING_COMPUTED, isinstance(failure, MemoryError)
                 self._fail(plan, failure, result)
-        self._advance(computed)
+        self._advance(work)
         self._read_inbox(result)
-        self._take_tokens(computed, sampled, result)
+        self._take_tokens(work.computed, sampled, result)
         if not self._requests:
             self._kv.check()
-        if plan.sequences or result.ended:
+        if plan.has_work or plan.preemptions or result.ended:
             duration_ns = self.clock.now_ns() - started_ns
-            self._steps.append(
-                make_record(
-                    self._num_steps, started_ns, duration_ns, load, computed, result.ended, out_of_memory=out_of_memory
-                )
-            )
-            self._num_steps += 1
+            record = make_record(self.totals.steps, started_ns, duration_ns, load, work, result.ended)
+            self.totals.add(record)
+            self._steps.append(record)
         return result
 
     def _read_inbox(self, result: StepResult) -> None:
         while self._inbox:
-            note = self._inbox.popleft()
-            if isinstance(note, Request):
-                self._receive(note, result)
-            elif note.request_id in self._requests:
-                self._follow(note, self._requests[note.request_id], result)
-
-    def _follow(self, note: _AbortNote | _EnoughNote, request: Request, result: StepResult) -> None:
-        if isinstance(note, _AbortNote):
-            self._give_up(request, note.cause, result)
-        elif request.state is RequestState.DECODING:
-            self._finish(request, FinishReason.STOP, self.clock.now_ns(), result)
+            self._inbox.popleft()(result)
+        now_ns = self.clock.now_ns()
+        for request in self._deadlines.passed(now_ns):
+            if self._requests.get(request.request_id) is request:
+                self._give_up(request, AbortCause.TIMEOUT, result)
+        if self._gives_up_at_ns is not None and now_ns >= self._gives_up_at_ns:
+            self._give_up_all(result)
+        for request in self._scheduler.overdue(now_ns):
+            waited_s = (now_ns - request.arrived_ns) / 1e9
+            request.error = (
+                f"Request {request.request_id} was rejected after waiting {waited_s:.3g} s for room; the limit is "
+                f"{self._config.admission.max_wait_s:g} s. Send it again later."
+            )
+            self._end(request, RequestState.REJECTED, result)
 
     def _receive(self, request: Request, result: StepResult) -> None:
-        request.error = self._admission.refusal(request)
+        request.error = self._refusal_on_arrival(request)
         self._scheduler.submit(request)
         if request.error is not None:
             self._end(request, RequestState.REJECTED, result)
+        else:
+            self._deadlines.watch(request)
+
+    def _refusal_on_arrival(self, request: Request) -> str | None:
+        if self._is_closing:
+            return f"Request {request.request_id} was rejected: the engine is shutting down and takes no new requests."
+        return self._admission.refusal(request) or self._admission.turned_away(
+            request, self._scheduler.active, self._scheduler.waiting
+        )
+
+    def _abort(self, request_id: str, cause: AbortCause, result: StepResult) -> None:
+        request = self._requests.get(request_id)
+        if request is not None:
+            self._give_up(request, cause, result)
+
+    def _stop(self, request_id: str, result: StepResult) -> None:
+        request = self._requests.get(request_id)
+        if request is not None and request.output:
+            self._finish(request, FinishReason.STOP, self.clock.now_ns(), result)
+
+    def _change_caps(self, caps: Caps, result: StepResult) -> None:
+        self._admission.caps = caps
+        for request in self._scheduler.refused():
+            self._end(request, RequestState.REJECTED, result)
+
+    def _close(self, drain: bool, result: StepResult) -> None:
+        self._is_closing = True
+        drain_s = self._config.timeouts.drain_s
+        if not drain:
+            self._give_up_all(result)
+        elif drain_s is not None:
+            self._gives_up_at_ns = self.clock.now_ns() + round(drain_s * 1e9)
 
     def _execute(self, plan: StepPlan) -> list[SampledToken | None]:
-        sampled = self.executor.execute(plan.sequences)
+        if plan.copies:
+            self.executor.copy_blocks(plan.copies)
+        sampled = self.executor.execute(plan.sequences) if plan.sequences else []
         if len(sampled) != len(plan.sequences):
             raise RuntimeError(f"the executor answered {len(sampled)} of {len(plan.sequences)} sequences")
         return sampled
 
     def _fail(self, plan: StepPlan, failure: Exception, result: StepResult) -> None:
-        for sequence in plan.sequences:
-            request = self._requests[sequence.request_id]
+        """Ends whoever the step was for: those that it computes, and those whose blocks it moves."""
+        touched = [sequence.request_id for sequence in plan.sequences] + [copy.request_id for copy in plan.copies]
+        for request_id in dict.fromkeys(touched):
+            request = self._requests[request_id]
             request.error = f"{type(failure).__name__}: {failure}"
             self._give_up(request, AbortCause.ERROR, result)
 
-    def _advance(self, computed: StepPlan) -> None:
-        for sequence in computed.sequences:
-            self._requests[sequence.request_id].num_computed_tokens += len(sequence.token_ids)
+    def _advance(self, work: StepWork) -> None:
+        for sequence in work.computed.sequences:
+            request = self._requests[sequence.request_id]
+            work.recomputed_tokens += request.advance(len(sequence.token_ids))
+            self._sharing.computed(request)
 
     def _take_tokens(self, computed: StepPlan, sampled: list[SampledToken | None], result: StepResult) -> None:
         now_ns = self.clock.now_ns()
@@ -206,7 +306,8 @@ class EngineCore:
 
     def _take_token(self, request: Request, token: SampledToken, now_ns: int, result: StepResult) -> None:
         if request.state is RequestState.PREFILL:
-            request.first_token_ns = now_ns
+            if request.first_token_ns is None:
+                request.first_token_ns = now_ns
             self._scheduler.begin_decoding(request)
         request.output.append(token)
         result.tokens.append((request, token))
@@ -225,6 +326,7 @@ class EngineCore:
 
     def _finish(self, request: Request, reason: FinishReason, now_ns: int, result: StepResult) -> None:
         request.finish_reason, request.finished_ns = reason, now_ns
+        self._admission.estimator.learn(len(request.output))
         self._end(request, RequestState.FINISHED, result)
 
     def _give_up(self, request: Request, cause: AbortCause, result: StepResult) -> None:
@@ -232,10 +334,15 @@ class EngineCore:
         self.aborts_by_cause[cause] += 1
         self._end(request, RequestState.ABORTED, result)
 
+    def _give_up_all(self, result: StepResult) -> None:
+        for request in self._scheduler.everyone():
+            self._give_up(request, AbortCause.SHUTDOWN, result)
+
     def _end(self, request: Request, state: RequestState, result: StepResult) -> None:
         """The one way out: leaves the queue, gives back its blocks, and is forgotten."""
         self._scheduler.retire(request, state)
-        usage = self._kv.release(request.request_id, self.clock.now_ns())
-        request.kv_peak_blocks, request.kv_block_seconds = usage.peak_blocks, usage.block_seconds
+        self._sharing.closed(request)
+        session_id = request.terms.session_id if state is RequestState.FINISHED else None
+        add_usage(request, self._kv.release(request.request_id, self.clock.now_ns(), session_id))
         del self._requests[request.request_id]
         result.ended.append(request)

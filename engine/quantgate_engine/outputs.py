@@ -87,6 +87,9 @@ def end_of(request: Request) -> StreamEnd:
         abort_cause=request.abort_cause.value if request.abort_cause else None,
         error=request.error,
         engine=times_of(request),
+        preemptions=request.preemptions,
+        recomputed_tokens=request.recomputed_tokens,
+        cached_prompt_tokens=request.cached_prompt_tokens,
         kv_peak_blocks=request.kv_peak_blocks,
         kv_block_seconds=request.kv_block_seconds,
     )

@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from quantgate_engine.executor.base import SampledToken
+from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
+
+if TYPE_CHECKING:
+    from quantgate_engine.kv.prefix_cache import Prefix
 
 
 class RequestState(Enum):
@@ -40,11 +45,16 @@ class FinishReason(Enum):
     LENGTH = "length"
 
 
+# A preempted request may have all that its reader wants (a stop string came up meanwhile): it finishes as it stands.
 TRANSITIONS: Mapping[RequestState, frozenset[RequestState]] = MappingProxyType(
     {
-        RequestState.WAITING: frozenset({RequestState.PREFILL, RequestState.ABORTED, RequestState.REJECTED}),
-        RequestState.PREFILL: frozenset({RequestState.DECODING, RequestState.ABORTED}),
-        RequestState.DECODING: frozenset({RequestState.FINISHED, RequestState.ABORTED}),
+        RequestState.WAITING: frozenset(
+            {RequestState.PREFILL, RequestState.FINISHED, RequestState.ABORTED, RequestState.REJECTED}
+        ),
+        RequestState.PREFILL: frozenset(
+            {RequestState.DECODING, RequestState.WAITING, RequestState.FINISHED, RequestState.ABORTED}
+        ),
+        RequestState.DECODING: frozenset({RequestState.FINISHED, RequestState.WAITING, RequestState.ABORTED}),
         RequestState.FINISHED: frozenset(),
         RequestState.ABORTED: frozenset(),
         RequestState.REJECTED: frozenset(),
@@ -60,18 +70,30 @@ class IllegalTransitionError(RuntimeError):
 class Request:
     """One request inside the engine. Times are nanoseconds of the engine's clock, None until they happen.
 
-    `num_computed_tokens` counts the tokens whose keys and values lie in the cache. `times_overtaken` counts the later
-    requests that were admitted while this one was passed over.
+    `num_computed_tokens` counts the tokens whose keys and values lie in the cache (or, after a swap, on the host), and
+    `most_computed_tokens` the most that it ever was: what is computed again below that mark is the recompute tax.
+    `rank` is its place in the order of arrival, which it keeps when it is preempted; `admission_number` its place in
+    the order of (latest) admissions. `times_overtaken` counts the later requests that were admitted while this one was
+    passed over. `degraded` tells in one sentence what was cut so that it could run.
     """
 
     request_id: str
     prompt_token_ids: tuple[int, ...]
     params: SamplingParams
     arrived_ns: int
+    terms: RequestTerms = DEFAULT_TERMS
+    rank: int = 0
     state: RequestState = RequestState.WAITING
     output: list[SampledToken] = field(default_factory=list)
+    prefix_chain: list[Prefix] = field(default_factory=list)
     num_computed_tokens: int = 0
+    most_computed_tokens: int = 0
+    admission_number: int = 0
     times_overtaken: int = 0
+    degraded: str | None = None
+    preemptions: int = 0
+    recomputed_tokens: int = 0
+    cached_prompt_tokens: int = 0
     admitted_ns: int | None = None
     first_token_ns: int | None = None
     finished_ns: int | None = None
@@ -109,6 +131,20 @@ class Request:
 
     def next_token_ids(self, count: int) -> tuple[int, ...]:
         """The first `count` known tokens that are not computed yet."""
-        start, stop, prompt = self.num_computed_tokens, self.num_computed_tokens + count, len(self.prompt_token_ids)
-        drawn = self.output[max(0, start - prompt) : max(0, stop - prompt)]
-        return self.prompt_token_ids[start:stop] + tuple(token.token_id for token in drawn)
+        return self.tokens_between(self.num_computed_tokens, self.num_computed_tokens + count)
+
+    def tokens_between(self, start: int, stop: int) -> tuple[int, ...]:
+        """Known tokens from position `start` to the one before `stop`."""
+        prompt = len(self.prompt_token_ids)
+        if stop <= prompt:
+            return self.prompt_token_ids[start:stop]
+        drawn = self.output[max(0, start - prompt) : stop - prompt]
+        return self.prompt_token_ids[start:] + tuple(token.token_id for token in drawn)
+
+    def advance(self, num_tokens: int) -> int:
+        """Counts tokens as computed; returns how many of them had been computed before and were lost."""
+        again = max(0, min(self.num_computed_tokens + num_tokens, self.most_computed_tokens) - self.num_computed_tokens)
+        self.num_computed_tokens += num_tokens
+        self.most_computed_tokens = max(self.most_computed_tokens, self.num_computed_tokens)
+        self.recomputed_tokens += again
+        return again

@@ -32,38 +32,41 @@ class StepLoad:
     slot_utilization: float
 
 
-def make_record(
-    step_index: int,
-    started_ns: int,
-    duration_ns: int,
-    load: StepLoad,
-    computed: StepPlan,
-    ended: list[Request],
-    *,
-    out_of_memory: bool,
-) -> StepRecord:
-    """`computed` is empty where the executor failed, so that no token counts that was not computed.
+@dataclass(slots=True)
+class StepWork:
+    """What came of a plan: `computed` is empty where the executor failed, so that only computed tokens count.
 
-    This scheduler never preempts and shares no prefixes: those counts are 0.
+    `recomputed_tokens` are those of it that a preemption had lost.
     """
+
+    plan: StepPlan
+    computed: StepPlan
+    recomputed_tokens: int = 0
+    out_of_memory: bool = False
+
+
+def make_record(
+    step_index: int, started_ns: int, duration_ns: int, load: StepLoad, work: StepWork, ended: list[Request]
+) -> StepRecord:
+    """The row of the step log; what gave way and what was taken over from the cache counts in any case."""
     return StepRecord(
         step_index=step_index,
         started_ns=started_ns,
         duration_ns=duration_ns,
-        batch_size_prefill=len(computed.prefill),
-        batch_size_decode=len(computed.decode),
-        prefill_tokens=computed.prefill_tokens,
-        decode_tokens=computed.decode_tokens,
-        context_tokens=computed.context_tokens,
+        batch_size_prefill=len(work.computed.prefill),
+        batch_size_decode=len(work.computed.decode),
+        prefill_tokens=work.computed.prefill_tokens,
+        decode_tokens=work.computed.decode_tokens,
+        context_tokens=work.computed.context_tokens,
         active_requests=load.active_requests,
         waiting_requests=load.waiting_requests,
         kv_cache_used_tokens=load.used_tokens,
         kv_allocated_blocks=load.allocated_blocks,
         kv_cache_block_utilization=load.slot_utilization,
-        recomputed_tokens=0,
-        cached_prompt_tokens=0,
-        preemption_count=0,
+        recomputed_tokens=work.recomputed_tokens,
+        cached_prompt_tokens=work.plan.cached_prompt_tokens,
+        preemption_count=work.plan.preemptions,
         request_abort_count=sum(request.state is RequestState.ABORTED for request in ended),
         rejected_count=sum(request.state is RequestState.REJECTED for request in ended),
-        oom_count=int(out_of_memory),
+        oom_count=int(work.out_of_memory),
     )

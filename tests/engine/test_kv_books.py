@@ -36,7 +36,7 @@ def test_the_check_finds_a_block_that_nobody_claims_and_one_that_two_claim() -> 
     pool.check({"a": [block]})
     with pytest.raises(BlockPoolError, match=f"block {block} belongs to a, but lies with None"):
         pool.check({})
-    with pytest.raises(BlockPoolError, match="lies in the tables of a and b"):
+    with pytest.raises(BlockPoolError, match=f"block {block} belongs to a, but lies with a and b"):
         pool.check({"a": [block], "b": [block]})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from quantgate_engine.sampling_params import SamplingParams
@@ -54,13 +55,39 @@ class TokenScore:
     top_logprobs: tuple[tuple[int, float], ...]
 
 
+class CopyKind(Enum):
+    """FORK: device to device. SWAP_OUT: device block to host slot. SWAP_IN: host slot to device block."""
+
+    FORK = "fork"
+    SWAP_OUT = "swap_out"
+    SWAP_IN = "swap_in"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCopy:
+    """One block to copy, all layers of it, on behalf of a request."""
+
+    request_id: str
+    kind: CopyKind
+    source: int
+    target: int
+
+
 class Executor(Protocol):
-    """Computes steps. `execute` returns one entry per sequence, None where nothing was to be sampled."""
+    """Computes steps. `execute` returns one entry per sequence, None where nothing was to be sampled.
+
+    `copy_blocks` comes before the `execute` of the same step and is carried out strictly in order: a block that one
+    copy has read may be the target of a later one. `cache_identity` names what the cached keys and values depend on
+    beside the tokens: model, scheme, KV dtype.
+    """
 
     num_blocks: int
     block_size: int
     max_context_tokens: int
     vocab_size: int
     eos_token_ids: tuple[int, ...]
+    cache_identity: tuple[str, ...]
+
+    def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None: ...
 
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]: ...

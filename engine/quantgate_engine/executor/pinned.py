@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from quantgate_engine.executor.base import SampledToken, ScheduledSequence, TokenScore
+from quantgate_engine.executor.base import BlockCopy, SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.compute_thread import on_compute_thread
 
 if TYPE_CHECKING:
@@ -25,10 +25,14 @@ class PinnedExecutor:
         self.max_context_tokens = executor.max_context_tokens
         self.vocab_size = executor.vocab_size
         self.eos_token_ids = executor.eos_token_ids
+        self.cache_identity = executor.cache_identity
 
     @property
     def info(self) -> ModelInfo:
         return self._executor.info
+
+    def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
+        on_compute_thread(lambda: self._executor.copy_blocks(copies))
 
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]:
         return on_compute_thread(lambda: self._executor.execute(sequences))

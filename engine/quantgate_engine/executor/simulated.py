@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quantgate_engine.clock import VirtualClock
-from quantgate_engine.executor.base import SampledToken, ScheduledSequence
+from quantgate_engine.executor.base import BlockCopy, CopyKind, SampledToken, ScheduledSequence
 
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """A step takes base + prefill tokens x per_prefill_token + decoding requests x per_decode_request nanoseconds."""
+    """A step takes base + prefill tokens x per_prefill_token + decoding requests x per_decode_request nanoseconds.
+
+    A block swapped to the host or back costs per_swapped_block on top; copies within the device are too short to count.
+    """
 
     base_ns: int = 1_000_000
     per_prefill_token_ns: int = 100_000
     per_decode_request_ns: int = 500_000
+    per_swapped_block_ns: int = 0
 
     def duration_ns(self, prefill_tokens: int, decode_requests: int) -> int:
         return self.base_ns + prefill_tokens * self.per_prefill_token_ns + decode_requests * self.per_decode_request_ns
@@ -44,14 +48,20 @@ class SimulatedExecutor:
         max_context_tokens: int = 2048,
         vocab_size: int = 1 << 18,
         eos_token_ids: tuple[int, ...] = (),
+        cache_identity: tuple[str, ...] = ("simulated",),
     ) -> None:
         self.num_blocks = num_blocks
         self.block_size = block_size
         self.max_context_tokens = max_context_tokens
         self.eos_token_ids = eos_token_ids
+        self.cache_identity = cache_identity
         self._clock = clock
         self._costs = costs if costs is not None else StepCosts()
         self.vocab_size = vocab_size
+
+    def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
+        swapped = sum(copy.kind is not CopyKind.FORK for copy in copies)
+        self._clock.advance_ns(swapped * self._costs.per_swapped_block_ns)
 
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]:
         decode_requests = sum(len(sequence.token_ids) == 1 and sequence.start_position > 0 for sequence in sequences)

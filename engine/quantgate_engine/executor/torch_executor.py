@@ -11,8 +11,9 @@ from torch import Tensor
 from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.executor.base import SampledToken, ScheduledSequence, TokenScore
+from quantgate_engine.executor.base import BlockCopy, SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import build_batch
+from quantgate_engine.executor.block_copies import copy_blocks
 from quantgate_engine.executor.kv_cache import allocate_kv_cache, block_count, context_limit
 from quantgate_engine.executor.teacher_forcing import TeacherForcing
 from quantgate_engine.model.config import read_decoder_config
@@ -43,7 +44,11 @@ class TorchExecutor:
         self._decoder = decoder
         self._kv_dtype = kv_dtype
         self._device = decoder.weights.embedding.device
+        self.cache_identity: tuple[str, ...] = (info.weights_sha256, info.scheme, info.kv_dtype, info.kernel_set)
         self._cache = self._allocate(self.num_blocks)
+        self._host_cache = allocate_kv_cache(
+            model, config.preemption.host_blocks, self.block_size, kv_dtype, torch.device("cpu")
+        )
         self._lock = threading.Lock()
         self._teacher_forcing = TeacherForcing(
             decoder,
@@ -97,6 +102,10 @@ class TorchExecutor:
             tokenizer_sha256=folder.tokenizer_sha256,
         )
         return cls(decoder, info, config, kv_dtype=precision.compute)
+
+    def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
+        with self._lock, torch.inference_mode():
+            copy_blocks(copies, self._cache, self._host_cache)
 
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]:
         if not sequences:

@@ -17,19 +17,24 @@ class KVUsage:
 class BlockTable:
     """Physical block of each logical block of a sequence, in order.
 
-    `promised_blocks` is how many the request may come to hold; `stored_tokens` how many of its slots are in use.
+    `promised_blocks` is how many the request is sure to get; `stored_tokens` how many of its slots are in use;
+    `tail_is_foreign` says that the last block was taken over half full from someone else, so that it has to be copied
+    before it is written. `num_registered` counts the first blocks that the prefix cache knows.
     """
 
     promised_blocks: int
+    opened_ns: int
     changed_ns: int
     blocks: list[int] = field(default_factory=list)
     stored_tokens: int = 0
+    tail_is_foreign: bool = False
+    num_registered: int = 0
     block_nanoseconds: int = 0
 
     @property
     def owed_blocks(self) -> int:
         """Blocks that were promised and not taken yet."""
-        return self.promised_blocks - len(self.blocks)
+        return max(0, self.promised_blocks - len(self.blocks)) + self.tail_is_foreign
 
     def account(self, now_ns: int) -> None:
         """Adds the time since the last change, during which the table had the length that it has now."""

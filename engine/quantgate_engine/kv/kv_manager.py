@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from quantgate_engine.executor.base import BlockCopy, CopyKind
 from quantgate_engine.kv.block_pool import BlockPool, BlockPoolError
 from quantgate_engine.kv.block_table import BlockTable, KVUsage
+from quantgate_engine.kv.holding import KVHolding
+from quantgate_engine.kv.host_pool import HostPool
+from quantgate_engine.kv.prefix_cache import Prefix, PrefixCache
+from quantgate_engine.kv.sessions import SessionKeeper
+from quantgate_engine.kv.settings import CacheSettings
+from quantgate_engine.kv.start import FROM_SCRATCH, Start
+
+NOTHING_USED = KVUsage(peak_blocks=0, block_seconds=0.0)
 
 
 class KVManager:
     """Block tables of the requests that run.
 
     A request opens a table with a promise of blocks and takes them as its tokens come: memory that is promised but not
-    taken stays free for nobody else, so a request that was let in can always go on.
+    taken stays free for nobody else. Whoever needs more than its promise asks for it (`promise`), and may be refused.
     """
 
-    def __init__(self, num_blocks: int, block_size: int) -> None:
+    def __init__(
+        self,
+        num_blocks: int,
+        block_size: int,
+        settings: CacheSettings | None = None,
+        identity: tuple[str, ...] = (),
+        num_host_blocks: int = 0,
+    ) -> None:
         self.block_size = block_size
-        self._pool = BlockPool(num_blocks)
+        self.prefixes = PrefixCache(block_size, identity)
+        self.host = HostPool(num_host_blocks)
+        self._pool = BlockPool(num_blocks, on_evict=self.prefixes.forget)
+        self.sessions = SessionKeeper(self._pool, settings or CacheSettings())
         self._tables: dict[str, BlockTable] = {}
+        self._copies: list[BlockCopy] = []
         self._owed_blocks = 0
-        self._stored_tokens = 0
+        self._table_tokens = 0
 
     @property
     def num_blocks(self) -> int:
@@ -29,64 +51,205 @@ class KVManager:
         return self._pool.num_held
 
     @property
+    def cached_blocks(self) -> int:
+        """Blocks that nobody holds and a prefix lies in."""
+        return self._pool.num_cached
+
+    @property
     def unpromised_blocks(self) -> int:
-        """Free blocks that no running request may claim."""
-        return self._pool.num_free - self._owed_blocks
+        """Free and cached blocks that no running request may claim."""
+        return self._pool.num_available - self._owed_blocks
+
+    @property
+    def committed_blocks(self) -> int:
+        """Blocks that are held or promised."""
+        return self._pool.num_held + self._owed_blocks
 
     @property
     def stored_tokens(self) -> int:
-        """Token slots in use, over all tables."""
-        return self._stored_tokens
+        """Token slots in use in held blocks; a slot that several share is one."""
+        shares = self._pool.num_references - self._pool.num_held
+        return self._table_tokens + (self.sessions.num_blocks - shares) * self.block_size
 
     @property
     def slot_utilization(self) -> float:
         """Token slots in use / slots in allocated blocks (0 where none is); its complement is the tail waste."""
         held_blocks = self.held_blocks  # Read once: another thread may look while a step gives the last block back.
-        return self._stored_tokens / (held_blocks * self.block_size) if held_blocks else 0.0
+        return self.stored_tokens / (held_blocks * self.block_size) if held_blocks else 0.0
 
     def blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_size)
 
-    def open(self, owner: str, max_tokens: int, now_ns: int) -> None:
-        """Promises `owner` the blocks of `max_tokens` slots; raises BlockPoolError where they are not to be had."""
-        promised = self.blocks_for(max_tokens)
-        if owner in self._tables or promised > self.unpromised_blocks:
+    def blocks_of(self, owner: str) -> tuple[int, ...]:
+        """The table of `owner` as it stands; empty where it has none."""
+        table = self._tables.get(owner)
+        return tuple(table.blocks) if table is not None else ()
+
+    def needs(self, start: Start, max_tokens: int) -> int:
+        """Unpromised blocks that a table takes which begins with `start` and is promised `max_tokens` slots."""
+        cached = sum(not self._pool.references(block) for block in start.shared)
+        copied = bool(start.shared) and start.tokens % self.block_size != 0
+        return self.blocks_for(max(max_tokens, start.tokens)) - len(start.shared) + cached + copied
+
+    def has_room(self, start: Start, max_tokens: int, spare_blocks: int = 0, capacity: int | None = None) -> bool:
+        """Whether such a table can be opened with `spare_blocks` to spare, and no more than `capacity` committed.
+
+        Sessions that wait for their next turn make room where that may be enough, the oldest first.
+        """
+        if self._missing(start, max_tokens, spare_blocks, capacity) > self.sessions.num_blocks:
+            return False
+        while (missing := self._missing(start, max_tokens, spare_blocks, capacity)) > 0 and len(self.sessions):
+            self.sessions.drop_oldest()
+        return missing <= 0
+
+    def _missing(self, start: Start, max_tokens: int, spare_blocks: int, capacity: int | None) -> int:
+        needs = self.needs(start, max_tokens)
+        within = self.num_blocks if capacity is None else capacity
+        return max(needs + spare_blocks - self.unpromised_blocks, needs + self.committed_blocks - within)
+
+    def open(self, owner: str, max_tokens: int, now_ns: int, start: Start = FROM_SCRATCH) -> None:
+        """Promises `owner` the blocks of `max_tokens` slots, and gives it those of its start.
+
+        Raises BlockPoolError where they are not to be had.
+        """
+        promised = self.blocks_for(max(max_tokens, start.tokens))
+        if owner in self._tables or self.needs(start, max_tokens) > self.unpromised_blocks:
             raise BlockPoolError(f"request {owner} was let in with a table, or without {promised} blocks to promise")
-        self._tables[owner] = BlockTable(promised_blocks=promised, changed_ns=now_ns)
-        self._owed_blocks += promised
+        table = BlockTable(promised_blocks=promised, opened_ns=now_ns, changed_ns=now_ns, stored_tokens=start.tokens)
+        self._tables[owner] = table
+        for block in start.shared:
+            self._pool.share(owner, block)
+        table.blocks.extend(start.shared)
+        if start.swapped:
+            self._swap_in(owner, table)
+        table.tail_is_foreign = bool(start.shared) and start.tokens % self.block_size != 0
+        self._owed_blocks += table.owed_blocks
+        self._table_tokens += start.tokens
+
+    def promise(self, owner: str, tokens: int) -> bool:
+        """Makes sure that `owner` can grow to `tokens` slots; false where there are not blocks enough for that."""
+        table = self._tables[owner]
+        extra = self.blocks_for(tokens) - table.promised_blocks
+        if extra <= 0:
+            return True
+        if not self.has_room(FROM_SCRATCH, extra * self.block_size):
+            return False
+        table.promised_blocks += extra
+        self._owed_blocks += extra
+        return True
 
     def grow(self, owner: str, tokens: int, now_ns: int) -> tuple[int, ...]:
         """Takes the blocks that `tokens` slots need and are not there yet; returns the table as it then stands."""
         table = self._tables[owner]
         missing = self.blocks_for(tokens) - len(table.blocks)
-        if missing > table.owed_blocks:
+        if missing > table.promised_blocks - len(table.blocks):
             raise BlockPoolError(f"request {owner} grew to {tokens} tokens, past its {table.promised_blocks} blocks")
+        if table.tail_is_foreign:
+            self._copy_tail(owner, table)
         if missing > 0:
             table.account(now_ns)
             table.blocks.extend(self._pool.take(owner) for _ in range(missing))
             self._owed_blocks -= missing
-        self._stored_tokens += tokens - table.stored_tokens
+        self._table_tokens += tokens - table.stored_tokens
         table.stored_tokens = tokens
         return tuple(table.blocks)
 
-    def release(self, owner: str, now_ns: int) -> KVUsage:
-        """Gives back all that `owner` holds and was promised. A request that never opened a table used nothing."""
+    def registered_blocks(self, owner: str) -> int:
+        """How many of the first blocks of `owner` the prefix cache was told of."""
+        return self._tables[owner].num_registered
+
+    def register(self, owner: str, prefixes: Sequence[Prefix]) -> None:
+        """Lets later requests find the first blocks of `owner`, which are computed and hold `prefixes`."""
+        table = self._tables[owner]
+        for number in range(table.num_registered, len(prefixes)):
+            if self.prefixes.add(prefixes[number], table.blocks[number]):
+                self._pool.keep(table.blocks[number])
+        table.num_registered = max(table.num_registered, len(prefixes))
+
+    def release(self, owner: str, now_ns: int, session_id: str | None = None) -> KVUsage:
+        """Gives back all that `owner` holds and was promised, on the device and on the host.
+
+        A request that never opened a table used nothing. What the prefix cache knows of it goes to its session, where
+        it has one and the settings let sessions live.
+        """
+        self.host.give_back(owner)
         table = self._tables.pop(owner, None)
         if table is None:
-            return KVUsage(peak_blocks=0, block_seconds=0.0)
+            return NOTHING_USED
+        if session_id is not None:
+            self.sessions.keep(session_id, self._findable(table), now_ns)
         table.account(now_ns)
         self._pool.give_back(owner, reversed(table.blocks))
         self._owed_blocks -= table.owed_blocks
-        self._stored_tokens -= table.stored_tokens
+        self._table_tokens -= table.stored_tokens
         return table.usage()
 
+    def swap_out(self, owner: str, computed_tokens: int, now_ns: int) -> KVUsage | None:
+        """Moves the computed part of a table to the host and releases it here; None where the host is too full."""
+        count = self.blocks_for(computed_tokens)
+        if not 0 < count <= self.host.num_free:
+            return None
+        blocks = self._tables[owner].blocks[:count]
+        usage = self.release(owner, now_ns)
+        slots = self.host.take(owner, count, now_ns)
+        self._copies.extend(map(BlockCopy, (owner,) * count, (CopyKind.SWAP_OUT,) * count, blocks, slots))
+        return usage
+
+    def take_copies(self) -> tuple[BlockCopy, ...]:
+        """The copies that the books imply since the last call, in the order in which they have to happen."""
+        copies, self._copies = tuple(self._copies), []
+        return copies
+
+    def holdings(self, now_ns: int) -> list[KVHolding]:
+        """Who holds blocks, those with the most first."""
+        tables = [
+            KVHolding(owner, "request", len(table.blocks), (now_ns - table.opened_ns) / 1e9)
+            for owner, table in self._tables.items()
+        ]
+        sessions = [
+            KVHolding(session_id, "session", len(kept.blocks), (now_ns - kept.since_ns) / 1e9)
+            for session_id, kept in self.sessions.kept.items()
+        ]
+        swapped = [
+            KVHolding(owner, "swapped", len(slots), (now_ns - self.host.since_ns[owner]) / 1e9)
+            for owner, slots in self.host.holdings.items()
+        ]
+        return sorted([*tables, *sessions, *swapped], key=lambda holding: -holding.blocks)
+
     def check(self) -> None:
-        """Raises BlockPoolError unless free + held = total, each block has one owner, and the promises add up."""
-        self._pool.check({owner: table.blocks for owner, table in self._tables.items()})
+        """Raises BlockPoolError unless free + held + cached = total, every holder is known, and the promises add up."""
+        tables = {owner: table.blocks for owner, table in self._tables.items()}
+        self._pool.check({**tables, **self.sessions.holdings})
+        self.host.check()
         owed = sum(table.owed_blocks for table in self._tables.values())
         stored = sum(table.stored_tokens for table in self._tables.values())
-        if (owed, stored) != (self._owed_blocks, self._stored_tokens) or self.unpromised_blocks < 0:
+        if (owed, stored) != (self._owed_blocks, self._table_tokens) or self.unpromised_blocks < 0:
             raise BlockPoolError(
                 f"the tables owe {owed} blocks and store {stored} tokens; the books say "
-                f"{self._owed_blocks} and {self._stored_tokens}, with {self._pool.num_free} blocks free"
+                f"{self._owed_blocks} and {self._table_tokens}, with {self._pool.num_available} blocks to hand out"
             )
+
+    def _swap_in(self, owner: str, table: BlockTable) -> None:
+        slots = self.host.slots_of(owner)
+        table.blocks.extend(self._pool.take(owner) for _ in slots)
+        count = len(slots)
+        self._copies.extend(map(BlockCopy, (owner,) * count, (CopyKind.SWAP_IN,) * count, slots, table.blocks))
+        self.host.give_back(owner)
+
+    def _copy_tail(self, owner: str, table: BlockTable) -> None:
+        """The copy-on-write: what is written behind the shared part must not reach those who share the block."""
+        shared = table.blocks[-1]
+        table.blocks[-1] = self._pool.take(owner)
+        self._copies.append(BlockCopy(owner, CopyKind.FORK, shared, table.blocks[-1]))
+        self._pool.give_back(owner, [shared])
+        table.tail_is_foreign = False
+        self._owed_blocks -= 1
+
+    def _findable(self, table: BlockTable) -> list[int]:
+        """The first blocks of a table that the prefix cache can find again."""
+        findable = []
+        for block in table.blocks[: table.num_registered]:
+            if not self._pool.is_kept(block):
+                break
+            findable.append(block)
+        return findable

@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from quantgate_engine.request import Request, RequestState
+from quantgate_engine.scheduler.waiting import WaitingRequests
 
 
 class RequestQueues:
-    """Requests in order of arrival within each live state; adding, moving and leaving are O(1)."""
+    """The requests of each live state; adding, moving and leaving are O(1)."""
 
-    def __init__(self) -> None:
-        self._queues: dict[RequestState, dict[str, Request]] = {
-            RequestState.WAITING: {},
-            RequestState.PREFILL: {},
-            RequestState.DECODING: {},
-        }
+    def __init__(self, waiting: WaitingRequests) -> None:
+        self.waiting = waiting
+        self._active: dict[RequestState, dict[str, Request]] = {RequestState.PREFILL: {}, RequestState.DECODING: {}}
 
     def add(self, request: Request) -> None:
-        self._queues[request.state][request.request_id] = request
+        """Takes in a new request, which waits."""
+        self.waiting.add(request)
 
     def move(self, request: Request, target: RequestState) -> None:
         """Takes the transition, and the request to the end of the target's queue (a final state has none)."""
         origin = request.state
         request.transition(target)
-        del self._queues[origin][request.request_id]
-        if target in self._queues:
-            self._queues[target][request.request_id] = request
+        if origin is RequestState.WAITING:
+            self.waiting.remove(request)
+        else:
+            del self._active[origin][request.request_id]
+        if target in self._active:
+            self._active[target][request.request_id] = request
 
-    def in_state(self, state: RequestState) -> Iterable[Request]:
-        """A snapshot, so that requests may move while it is read."""
-        return tuple(self._queues[state].values())
+    def give_way(self, request: Request) -> None:
+        """Sends an active request back to wait, at its old rank."""
+        self.move(request, RequestState.WAITING)
+        request.preemptions += 1
+        self.waiting.add(request)
+
+    def in_state(self, state: RequestState) -> tuple[Request, ...]:
+        """A snapshot of an active state, so that requests may move while it is read."""
+        return tuple(self._active[state].values())
+
+    def active(self) -> list[Request]:
+        """Requests that hold a promise of KV."""
+        return [request for queue in self._active.values() for request in queue.values()]
 
     def count(self, state: RequestState) -> int:
-        return len(self._queues[state])
+        return len(self.waiting) if state is RequestState.WAITING else len(self._active[state])
 
     @property
     def num_active(self) -> int:
-        """Requests that hold a promise of KV."""
         return self.count(RequestState.PREFILL) + self.count(RequestState.DECODING)

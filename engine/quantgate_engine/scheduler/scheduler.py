@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+import itertools
+
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.executor.base import ScheduledSequence
+from quantgate_engine.kv.block_table import KVUsage
 from quantgate_engine.kv.kv_manager import KVManager
+from quantgate_engine.kv.sharing import PrefixSharing
 from quantgate_engine.request import Request, RequestState
-from quantgate_engine.scheduler.admission import GuaranteedAdmission
+from quantgate_engine.scheduler.admission.admission import Admission
+from quantgate_engine.scheduler.batching.modes import BATCH_MODES, StepKind
+from quantgate_engine.scheduler.batching.prefill_limits import PrefillLimits
+from quantgate_engine.scheduler.places import Places
+from quantgate_engine.scheduler.preemption.modes import PREEMPTION_MODES
+from quantgate_engine.scheduler.preemption.victims import VICTIM_POLICIES, choose_victim
 from quantgate_engine.scheduler.queues import RequestQueues
-from quantgate_engine.scheduler.step_plan import StepPlan
+from quantgate_engine.scheduler.step_plan import StepDraft, StepPlan
+from quantgate_engine.scheduler.waiting import WaitingRequests
 
 
 class Scheduler:
     """Continuous batching under a token budget.
 
-    Each step takes one token of every decoding request first, so that a long prompt cannot stall them; prefill gets
-    what is left of the budget, in chunks: requests already started, then new ones. A waiting request that does not fit
-    is passed over for later ones that do, until `config.max_overtakes` of them have: from then on nobody passes it,
-    and as those that run come to their end its turn comes.
+    A step takes one token of every decoding request first, so that a long prompt cannot stall them; prefill gets what
+    is left of the budget, in chunks: requests already started, then new ones, as the batch mode allows. A waiting
+    request that does not fit is passed over for later ones that do, until `config.max_overtakes` of them have: from
+    then on nobody passes it, and as those that run come to their end its turn comes.
+
+    Where a decoding request needs a block and none is left, a victim gives way, and in that step nobody is let in.
     """
 
-    def __init__(self, config: EngineConfig, kv: KVManager, admission: GuaranteedAdmission) -> None:
+    def __init__(self, config: EngineConfig, kv: KVManager, sharing: PrefixSharing, admission: Admission) -> None:
         self._config = config
         self._kv = kv
+        self._sharing = sharing
         self._admission = admission
-        self._queues = RequestQueues()
+        self._waiting = WaitingRequests(
+            config.batching.slo_classes, config.batching.length_buckets, config.max_overtakes
+        )
+        self._queues = RequestQueues(self._waiting)
+        self._places = Places(config.batching.slo_classes, self._waiting.class_of)
+        self._mode = BATCH_MODES[config.batching.mode]()
+        self._limits = PrefillLimits(config.batching)
+        self._preempt = PREEMPTION_MODES[config.preemption.mode]
+        self._victim_policy = VICTIM_POLICIES[config.preemption.victim]
+        self._admission_numbers = itertools.count(1)
 
     @property
     def num_active(self) -> int:
@@ -32,7 +54,19 @@ class Scheduler:
 
     @property
     def num_waiting(self) -> int:
-        return self._queues.count(RequestState.WAITING)
+        return len(self._waiting)
+
+    @property
+    def active(self) -> list[Request]:
+        return self._queues.active()
+
+    @property
+    def waiting(self) -> list[Request]:
+        return self._waiting.everyone()
+
+    def everyone(self) -> list[Request]:
+        """All live requests."""
+        return self.active + self.waiting
 
     def submit(self, request: Request) -> None:
         self._queues.add(request)
@@ -44,41 +78,102 @@ class Scheduler:
         """Takes the request out of its queue, to a final state."""
         self._queues.move(request, target)
 
-    def plan(self, now_ns: int) -> StepPlan:
-        """The next step. Admits requests, and gives each sequence the blocks that it is about to fill."""
-        decode = [self._schedule(request, 1, now_ns) for request in self._queues.in_state(RequestState.DECODING)]
-        budget = self._config.max_step_tokens - len(decode)
-        prefill: list[ScheduledSequence] = []
-        for request in self._queues.in_state(RequestState.PREFILL):
-            budget -= self._schedule_chunk(request, budget, now_ns, prefill)
-        self._admit(budget, now_ns, prefill)
-        return StepPlan(decode=tuple(decode), prefill=tuple(prefill))
+    def overdue(self, now_ns: int) -> list[Request]:
+        """Requests that have waited for their first step longer than admission lets them."""
+        max_wait_s = self._admission.settings.max_wait_s
+        return [] if max_wait_s is None else self._waiting.overdue(now_ns, round(max_wait_s * 1e9))
 
-    def _admit(self, budget: int, now_ns: int, prefill: list[ScheduledSequence]) -> None:
-        if self.num_active >= self._config.max_active_requests or budget == 0:
+    def refused(self) -> list[Request]:
+        """Waiting requests that can never run any more, because a cap has changed; their `error` says why.
+
+        Those that ran before are left alone: with nothing else active they fit whatever the caps are.
+        """
+        waiting = sorted(self._waiting.never_started(), key=lambda request: request.rank)
+        for request in waiting:
+            self._waiting.remove(request)
+            request.error = self._admission.refusal(request)
+            self._waiting.add(request)
+        return [request for request in waiting if request.error is not None]
+
+    def plan(self, now_ns: int) -> StepPlan:
+        """The next step. Admits and preempts, and gives each sequence the blocks that it is about to fill."""
+        draft = StepDraft(self._config.max_step_tokens)
+        prefilling, decoding = self._queues.count(RequestState.PREFILL), self._queues.count(RequestState.DECODING)
+        for kind in self._mode.kinds(prefilling, decoding):
+            if kind.decode:
+                self._decode(draft, now_ns)
+            if kind.prefill:
+                for request in self._queues.in_state(RequestState.PREFILL):
+                    self._prefill(request, draft, now_ns)
+            if kind.admit and not draft.preemptions:
+                self._admit(kind, draft, now_ns)
+            if not draft.is_empty:
+                break
+        return draft.finished(self._kv.take_copies())
+
+    def _decode(self, draft: StepDraft, now_ns: int) -> None:
+        ready: dict[str, Request] = {}
+        for request in self._queues.in_state(RequestState.DECODING):
+            while request.state is RequestState.DECODING:
+                if self._kv.promise(request.request_id, request.num_tokens):
+                    ready[request.request_id] = request
+                    break
+                victim = self._give_way(draft, now_ns)
+                ready.pop(victim.request_id, None)
+        draft.decode.extend(self._schedule(request, 1, now_ns) for request in ready.values())
+        draft.budget -= len(ready)
+
+    def _give_way(self, draft: StepDraft, now_ns: int) -> Request:
+        """Preempts one active request, which may be the very one that needs the block."""
+        victim = choose_victim(
+            self._queues.active(), self._victim_policy, self._places.order_of, self._config.preemption.max_preemptions
+        )
+        self._sharing.closed(victim)
+        add_usage(victim, self._preempt(victim, self._kv, now_ns))
+        self._queues.give_way(victim)
+        draft.preemptions += 1
+        return victim
+
+    def _admit(self, kind: StepKind, draft: StepDraft, now_ns: int) -> None:
+        max_active = self._admission.caps.max_active_requests
+        nothing_free = self._kv.unpromised_blocks + self._kv.sessions.num_blocks <= 0
+        if nothing_free or not self._waiting or self.num_active >= max_active:
             return
-        passed_over: list[Request] = []
-        for request in self._queues.in_state(RequestState.WAITING):
-            if not self._admission.fits(request):
-                passed_over.append(request)
-            else:
-                self._admission.admit(request, now_ns)
-                request.admitted_ns = now_ns
+        running = self._queues.active()
+        deferred: set[str] = set()
+        for request in self._waiting.candidates(now_ns):
+            if len(running) >= max_active or (draft.budget <= 0 and not kind.fills_batch):
+                return
+            start = self._sharing.start_of(request)
+            if self._sharing.is_on_its_way(request, start):
+                deferred.add(request.request_id)
+                continue
+            allowed = self._places.has_place(request, running, max_active) and self._may_prefill(request, kind)
+            fitting = self._admission.start_now(request, start, running) if allowed else None
+            if fitting is not None:
+                self._admission.admit(request, fitting, now_ns)
+                request.admission_number = next(self._admission_numbers)
+                draft.admitted.append(request)
                 self._queues.move(request, RequestState.PREFILL)
-                budget -= self._schedule_chunk(request, budget, now_ns, prefill)
-                for overtaken in passed_over:
-                    overtaken.times_overtaken += 1
-            # Whoever overtakes a request also overtakes those before it, so the first has been overtaken most often.
-            aged = bool(passed_over) and passed_over[0].times_overtaken >= self._config.max_overtakes
-            if aged or budget == 0 or self.num_active >= self._config.max_active_requests:
+                running.append(request)
+                self._prefill(request, draft, now_ns)
+                if self._waiting.note_admission(request, deferred):
+                    return
+            elif self._waiting.has_aged(request):
                 return
 
-    def _schedule_chunk(self, request: Request, budget: int, now_ns: int, prefill: list[ScheduledSequence]) -> int:
-        """Schedules as much of the prompt as the budget allows; returns the tokens that it took."""
-        chunk = min(budget, request.num_uncomputed_tokens)
+    def _may_prefill(self, request: Request, kind: StepKind) -> bool:
+        if kind.fills_batch:
+            return True
+        prefilling = ((other, self._waiting.class_of(other)) for other in self._queues.in_state(RequestState.PREFILL))
+        return self._limits.allow(request, self._waiting.class_of(request), prefilling)
+
+    def _prefill(self, request: Request, draft: StepDraft, now_ns: int) -> None:
+        """Schedules as much of the prompt as the budget and the limits allow."""
+        chunk = self._limits.chunk(request, draft.budget, first=not draft.prefill)
         if chunk > 0:
-            prefill.append(self._schedule(request, chunk, now_ns))
-        return chunk
+            draft.prefill.append(self._schedule(request, chunk, now_ns))
+            draft.budget -= chunk
 
     def _schedule(self, request: Request, num_tokens: int, now_ns: int) -> ScheduledSequence:
         end = request.num_computed_tokens + num_tokens
@@ -91,3 +186,9 @@ class Scheduler:
             params=request.params,
             num_drawn=len(request.output),
         )
+
+
+def add_usage(request: Request, usage: KVUsage) -> None:
+    """Adds a stay in the cache to what the request has cost: the peak is the greatest, block-seconds add up."""
+    request.kv_peak_blocks = max(request.kv_peak_blocks, usage.peak_blocks)
+    request.kv_block_seconds += usage.block_seconds

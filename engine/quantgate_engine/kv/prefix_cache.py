@@ -1,0 +1,96 @@
+"""Which blocks hold which prefixes, so that requests with equal first tokens compute them once."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Digest = Callable[[bytes], bytes]
+
+NO_BLOCK = -1
+
+
+def sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+@dataclass(slots=True, eq=False)
+class Prefix:
+    """One full block of a prefix, after its `parent`; a root has no parent, and its content is who it belongs to."""
+
+    digest: bytes
+    content: tuple[int | str, ...]
+    parent: Prefix | None
+    block: int = NO_BLOCK
+
+
+class PrefixCache:
+    """Full blocks by the chained hash of all tokens up to their end.
+
+    The chain starts from `identity` (model, scheme, KV dtype), and from a request's own salt where it has one, each
+    field with its length, so that no two roots spell the same bytes. A hash only finds the entry: its tokens, and
+    those of every block before it, are compared with the request's own, because a collision would hand one user
+    another's text (GHSA-rm76-4mrf-v9r8 shows that it happens).
+    """
+
+    def __init__(self, block_size: int, identity: tuple[str, ...], digest: Digest = sha256) -> None:
+        self._block_size = block_size
+        self._identity = identity
+        self._digest = digest
+        self._entries: dict[bytes, Prefix] = {}
+        self._by_block: dict[int, Prefix] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def root(self, salt: str = "") -> Prefix:
+        """The start of every chain of requests with this salt."""
+        content = (*self._identity, salt)
+        spelled = b"".join(len(field.encode()).to_bytes(4, "big") + field.encode() for field in content)
+        return Prefix(self._digest(spelled), content, parent=None)
+
+    def after(self, parent: Prefix, tokens: tuple[int, ...]) -> Prefix:
+        """The prefix that `tokens`, one block of them, make after `parent`; it need not be in the cache."""
+        return Prefix(self._digest(parent.digest + array("q", tokens).tobytes()), tokens, parent)
+
+    def chain(self, chain: list[Prefix], tokens: Callable[[int, int], tuple[int, ...]], num_tokens: int) -> None:
+        """Lengthens `chain`, which starts with a root, by every full block that it lacks of the first `num_tokens`.
+
+        tokens(start, stop) gives those of the sequence. Nothing is hashed twice, however often a request is looked at.
+        """
+        for number in range(len(chain) - 1, num_tokens // self._block_size):
+            block = tokens(number * self._block_size, (number + 1) * self._block_size)
+            chain.append(self.after(chain[-1], block))
+
+    def find(self, wanted: Prefix) -> int | None:
+        """The block that holds this very prefix, verified token by token to its first; None where there is none."""
+        entry = self._entries.get(wanted.digest)
+        return entry.block if entry is not None and _same(entry, wanted) else None
+
+    def add(self, prefix: Prefix, block: int) -> bool:
+        """Registers a computed block; false where that prefix, or one with the same hash, is there already."""
+        if prefix.digest in self._entries:
+            return False
+        prefix.block = block
+        self._entries[prefix.digest] = self._by_block[block] = prefix
+        return True
+
+    def forget(self, block: int) -> None:
+        """The block is about to hold something else."""
+        prefix = self._by_block.pop(block)
+        del self._entries[prefix.digest]
+        prefix.block = NO_BLOCK
+
+
+def _same(entry: Prefix, wanted: Prefix) -> bool:
+    """Compares to the root. Chains that met once share their objects from there on: the walk is mostly two steps."""
+    one: Prefix | None = entry
+    other: Prefix | None = wanted
+    while one is not other:
+        if one is None or other is None or one.content != other.content:
+            return False
+        one, other = one.parent, other.parent
+    wanted.parent = entry.parent
+    return True

@@ -1,0 +1,120 @@
+"""What a request can take over from others in place of computing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quantgate_engine.kv.kv_manager import KVManager
+from quantgate_engine.kv.start import FROM_SCRATCH, Start
+from quantgate_engine.request import Request
+
+
+class PrefixSharing:
+    """Finds the start of each request: its own blocks on the host, those of the request it forks, or cached prefixes.
+
+    Whatever is taken over, the last known token is always computed: its logits are what the next one is drawn from.
+    Where another request is computing the very prefix that this one needs next, it is worth waiting for
+    (`is_on_its_way`); else requests that arrive together would compute their common prefix side by side.
+    """
+
+    def __init__(self, kv: KVManager, requests: Mapping[str, Request], *, by_prefix: bool) -> None:
+        self._kv = kv
+        self._requests = requests
+        self._by_prefix = by_prefix
+        self._pending: dict[bytes, str] = {}
+        self._pending_of: dict[str, list[bytes]] = {}
+
+    def start_of(self, request: Request) -> Start:
+        """The longest start that is there now."""
+        if self._kv.host.slots_of(request.request_id):
+            return Start(tokens=request.num_computed_tokens, swapped=True)
+        forked, cached = self._forked(request), self._cached(request)
+        return forked if forked.tokens > cached.tokens else cached
+
+    def in_whole_blocks(self, start: Start) -> Start:
+        """The start without a last block that would have to be copied; it needs one block less."""
+        if start.swapped:
+            return start
+        count = start.tokens // self._kv.block_size
+        return Start(count * self._kv.block_size, start.shared[:count])
+
+    def is_on_its_way(self, request: Request, start: Start) -> bool:
+        """Whether somebody else is computing what would make `start` longer a little later."""
+        if start.swapped:
+            return False
+        parent = self._parent(request)
+        if parent is not None:
+            return parent.num_computed_tokens < _common_tokens(request, parent)
+        following = request.prefix_chain[start.tokens // self._kv.block_size + 1 :][:1]
+        return any(prefix.digest in self._pending and self._kv.prefixes.find(prefix) is None for prefix in following)
+
+    def opened(self, request: Request) -> None:
+        """The request has started: the full blocks of its prompt are on their way."""
+        if not self._by_prefix:
+            return
+        ahead = [prefix.digest for prefix in request.prefix_chain[1:] if self._kv.prefixes.find(prefix) is None]
+        self._pending_of[request.request_id] = ahead
+        for digest in ahead:
+            self._pending.setdefault(digest, request.request_id)
+
+    def computed(self, request: Request) -> None:
+        """Lets others find every full block that the request has computed."""
+        full = request.num_computed_tokens // self._kv.block_size
+        if not self._by_prefix or full <= self._kv.registered_blocks(request.request_id):
+            return
+        self._lengthen_chain(request)
+        self._kv.register(request.request_id, request.prefix_chain[1 : 1 + full])
+        if full >= len(request.prompt_token_ids) // self._kv.block_size:
+            self.closed(request)
+
+    def closed(self, request: Request) -> None:
+        """Nothing more of the request is on its way."""
+        for digest in self._pending_of.pop(request.request_id, ()):
+            if self._pending.get(digest) == request.request_id:
+                del self._pending[digest]
+
+    def _lengthen_chain(self, request: Request) -> None:
+        prefixes = self._kv.prefixes
+        if not request.prefix_chain:
+            request.prefix_chain.append(prefixes.root(request.terms.cache_salt))
+        prefixes.chain(request.prefix_chain, request.tokens_between, request.num_tokens)
+
+    def _cached(self, request: Request) -> Start:
+        if not self._by_prefix:
+            return FROM_SCRATCH
+        self._lengthen_chain(request)
+        blocks: list[int] = []
+        for prefix in request.prefix_chain[1:]:
+            block = self._kv.prefixes.find(prefix)
+            if block is None:
+                break
+            blocks.append(block)
+        return self._start(request, len(blocks) * self._kv.block_size, tuple(blocks))
+
+    def _parent(self, request: Request) -> Request | None:
+        """The live request that this one forks. One that came later has only taken over the id: two that wait for
+        each other would wait for ever.
+        """
+        parent = self._requests.get(request.terms.fork_of) if request.terms.fork_of is not None else None
+        return parent if parent is not None and parent.rank < request.rank else None
+
+    def _forked(self, request: Request) -> Start:
+        parent = self._parent(request)
+        if parent is None:
+            return FROM_SCRATCH
+        tokens = min(parent.num_computed_tokens, _common_tokens(request, parent))
+        blocks = self._kv.blocks_of(parent.request_id)[: self._kv.blocks_for(tokens)]
+        return self._start(request, tokens, blocks) if blocks else FROM_SCRATCH
+
+    def _start(self, request: Request, tokens: int, blocks: tuple[int, ...]) -> Start:
+        tokens = min(tokens, request.num_tokens - 1)
+        return Start(tokens, blocks[: self._kv.blocks_for(tokens)])
+
+
+def _common_tokens(request: Request, parent: Request) -> int:
+    """Length of the common prefix, without the request's last token, which it computes itself."""
+    limit = min(request.num_tokens - 1, parent.num_tokens)
+    mine, theirs = request.tokens_between(0, limit), parent.tokens_between(0, limit)
+    if mine == theirs:
+        return limit
+    return next(position for position in range(limit) if mine[position] != theirs[position])

@@ -1,0 +1,137 @@
+"""Who may start: caps, estimates and the watermark, asked in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quantgate_engine.kv.kv_manager import KVManager
+from quantgate_engine.kv.sharing import PrefixSharing
+from quantgate_engine.kv.start import Start
+from quantgate_engine.request import Request
+from quantgate_engine.scheduler.admission.caps import Caps
+from quantgate_engine.scheduler.admission.estimators import ESTIMATORS
+from quantgate_engine.scheduler.admission.over_cap import OVER_CAP_POLICIES
+from quantgate_engine.scheduler.admission.settings import AdmissionSettings
+
+
+class Admission:
+    """Says of each request whether it can ever run, and whether it can start now.
+
+    With nothing active neither watermark nor estimate holds a request back: it has the pool to itself, and `refusal`
+    has made sure that it fits, so the engine can never stand still with requests that wait.
+    """
+
+    def __init__(
+        self, settings: AdmissionSettings, caps: Caps, kv: KVManager, sharing: PrefixSharing, vocab_size: int
+    ) -> None:
+        self.caps = caps
+        self.settings = settings
+        self.estimator = ESTIMATORS[settings.estimator](settings)
+        self._policy = OVER_CAP_POLICIES[settings.over_cap](settings)
+        self._kv = kv
+        self._sharing = sharing
+        self._vocab_size = vocab_size
+        self._watermark_blocks = int(settings.watermark * kv.num_blocks)
+
+    @property
+    def capacity_blocks(self) -> int:
+        """Blocks that requests may hold: the pool's, or what the cap on KV tokens leaves of them."""
+        cap = self.caps.max_kv_tokens
+        return self._kv.num_blocks if cap is None else min(self._kv.num_blocks, cap // self._kv.block_size)
+
+    def refusal(self, request: Request) -> str | None:
+        """Why the request could never run, with the numbers; None where it can. Degrades it, if that is the policy."""
+        if not request.prompt_token_ids:
+            return f"Request {request.request_id} has an empty prompt; expected at least 1 token."
+        token_ids = request.prompt_token_ids + request.params.forced_token_ids
+        if min(token_ids) < 0 or max(token_ids) >= self._vocab_size:
+            return (
+                f"Request {request.request_id} has token ids from {min(token_ids)} to {max(token_ids)}; "
+                f"expected 0 to {self._vocab_size - 1}, the model's vocabulary."
+            )
+        # The last token is never stored, so a sequence may be one longer than its slots.
+        slots = self.capacity_blocks * self._kv.block_size
+        self._policy.fit_context(request, min(self.caps.max_context_tokens, slots + 1))
+        prompt, output = len(request.prompt_token_ids), request.params.max_tokens
+        sizes = f"Request {request.request_id} can never run: {prompt} prompt tokens and max_tokens {output}"
+        if prompt + output > self.caps.max_context_tokens:
+            return (
+                f"{sizes} make {prompt + output}, above the context limit of {self.caps.max_context_tokens}; "
+                "shorten the prompt or lower max_tokens."
+            )
+        needed = self._kv.blocks_for(request.max_stored_tokens)
+        if needed > self._kv.num_blocks:
+            return (
+                f"{sizes} need {needed} KV blocks of {self._kv.block_size} tokens, and the pool has "
+                f"{self._kv.num_blocks}; raise num_kv_blocks, shorten the prompt or lower max_tokens."
+            )
+        if needed > self.capacity_blocks:
+            return (
+                f"{sizes} need {needed * self._kv.block_size} KV tokens in blocks, above the cap max_kv_tokens of "
+                f"{self.caps.max_kv_tokens}; raise the cap, shorten the prompt or lower max_tokens."
+            )
+        return None
+
+    def turned_away(self, request: Request, running: Sequence[Request], waiting: Sequence[Request]) -> str | None:
+        """Why a request that just arrived is rejected for want of room, where the policy lets nobody wait.
+
+        Those that arrived just before it, or were preempted, are `waiting`: their room is as good as taken.
+        """
+        if self._policy.may_wait:
+            return None
+        before = [*running, *waiting]
+        if len(before) >= self.caps.max_active_requests:
+            return (
+                f"Request {request.request_id} was rejected: {len(before)} requests are active or about to be, and the "
+                f"cap max_active_requests is {self.caps.max_active_requests}; send it again later."
+            )
+        taken = sum(self._kv.blocks_for(self.estimator.promise(other)) for other in waiting)
+        if self._fitting_start(request, self._sharing.start_of(request), before, taken) is None:
+            free = min(self._kv.unpromised_blocks, self.capacity_blocks - self._kv.committed_blocks) - taken
+            return (
+                f"Request {request.request_id} was rejected: it needs "
+                f"{self._kv.blocks_for(self.estimator.promise(request))} KV blocks to start, and {max(0, free)} are "
+                f"free, {self._watermark_blocks} of which are kept back; send it again later."
+            )
+        return None
+
+    def start_now(self, request: Request, start: Start, running: Sequence[Request]) -> Start | None:
+        """`start`, or as much of it as there is room for, where the request (or a shortened one) fits now.
+
+        None where it does not fit.
+        """
+        fitting = self._fitting_start(request, start, running)
+        if fitting is None and self._policy.shorten(request, self._output_room(request, start)):
+            fitting = self._fitting_start(request, start, running)
+        return fitting
+
+    def admit(self, request: Request, start: Start, now_ns: int) -> None:
+        """Opens the request's table; call it only with what `start_now` returned."""
+        self._kv.open(request.request_id, self.estimator.promise(request), now_ns, start)
+        self._sharing.opened(request)
+        if request.admitted_ns is None:
+            request.admitted_ns = now_ns
+            request.cached_prompt_tokens = min(start.tokens, len(request.prompt_token_ids))
+        request.num_computed_tokens = start.tokens
+        request.most_computed_tokens = max(request.most_computed_tokens, start.tokens)
+
+    def _fitting_start(
+        self, request: Request, start: Start, running: Sequence[Request], taken_blocks: int = 0
+    ) -> Start | None:
+        promise = self.estimator.promise(request)
+        # A sequence's last block is half empty on average, so fewer slots can be filled than there are.
+        usable = self.capacity_blocks * self._kv.block_size - (len(running) + 1) * self._kv.block_size // 2
+        if running and self.estimator.peak_tokens(request, running) > usable:
+            return None
+        spare = taken_blocks + self._watermark_blocks if running else 0
+        capacity = self.capacity_blocks - taken_blocks if running else None
+        for attempt in (start, self._sharing.in_whole_blocks(start)):
+            if self._kv.has_room(attempt, promise, spare, capacity):
+                return attempt
+        return None
+
+    def _output_room(self, request: Request, start: Start) -> int:
+        """Output tokens that the free blocks leave, as far as the promise is what counts."""
+        free = min(self._kv.unpromised_blocks, self.capacity_blocks - self._kv.committed_blocks)
+        slots = (free - self._watermark_blocks + len(start.shared)) * self._kv.block_size
+        return slots + 1 - len(request.prompt_token_ids)

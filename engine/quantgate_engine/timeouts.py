@@ -1,0 +1,46 @@
+"""How long requests may take, and the book of who runs out of time when."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+from quantgate_engine.request import Request
+from quantgate_engine.setting_checks import require
+
+
+@dataclass(frozen=True, slots=True)
+class TimeoutSettings:
+    """request_s: seconds from its arrival at which a request is given up (cause: timeout); None: never.
+
+    drain_s: seconds that a shutdown which drains waits for what is running, before it gives it up; None: for ever.
+    """
+
+    request_s: float | None = None
+    drain_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("request_s", "drain_s"):
+            value = getattr(self, field)
+            require(value is None or value > 0, f"TimeoutSettings.{field}", value, "above 0, or None")
+
+
+class Deadlines:
+    """Requests by the time at which they are given up; looking costs nothing while none is due."""
+
+    def __init__(self, settings: TimeoutSettings) -> None:
+        self._default_s = settings.request_s
+        self._due: list[tuple[int, int, Request]] = []
+
+    def watch(self, request: Request) -> None:
+        """Takes a request in; its own limit goes before the engine's."""
+        timeout_s = request.terms.timeout_s if request.terms.timeout_s is not None else self._default_s
+        if timeout_s is not None:
+            heapq.heappush(self._due, (request.arrived_ns + round(timeout_s * 1e9), request.rank, request))
+
+    def passed(self, now_ns: int) -> list[Request]:
+        """Requests whose time is over, each once; some may have ended before."""
+        over: list[Request] = []
+        while self._due and self._due[0][0] <= now_ns:
+            over.append(heapq.heappop(self._due)[2])
+        return over

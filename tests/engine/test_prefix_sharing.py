@@ -1,0 +1,206 @@
+"""Prefixes are computed once, found by hash, believed only by their tokens, and never written by two."""
+
+from __future__ import annotations
+
+import pytest
+from tests.engine.cached_engine import CachedEngine
+from tests.engine.simulation import prompt
+
+from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.executor.base import CopyKind
+from quantgate_engine.kv.prefix_cache import PrefixCache
+from quantgate_engine.kv.settings import CacheSettings
+from quantgate_engine.request import AbortCause
+from quantgate_engine.request_terms import RequestTerms
+
+SHARING = CacheSettings(prefix_sharing=True)
+
+
+def test_thirty_two_requests_with_one_prefix_of_400_tokens_compute_it_once() -> None:
+    engine = CachedEngine(
+        num_blocks=512, block_size=16, max_active_requests=32, max_step_tokens=1024, max_overtakes=64, cache=SHARING
+    )
+    for i in range(32):
+        engine.add(f"r{i}", prompt(400) + prompt(10, 500 + i), max_tokens=4)
+    engine.run()
+    assert engine.core.totals.prefill_tokens == 400 + 32 * 10
+    assert engine.core.totals.cached_prompt_tokens == 31 * 400
+    assert sum(request.cached_prompt_tokens for request in engine.ended.values()) == 31 * 400
+
+
+def test_without_the_setting_nothing_is_shared_and_nothing_stays() -> None:
+    engine = CachedEngine()
+    for _ in range(2):
+        engine.add("a", prompt(20), max_tokens=2)
+        engine.run()
+    assert engine.core.totals.cached_prompt_tokens == 0
+    assert engine.core.totals.prefill_tokens == 40
+    assert engine.core._kv.cached_blocks == 0
+
+
+@pytest.mark.parametrize("length", [3, 4, 5, 8, 15, 16, 17])
+def test_a_prompt_that_is_cached_whole_computes_its_last_token_again(length: int) -> None:
+    engine = CachedEngine(cache=SHARING)
+    engine.add("first", prompt(length), max_tokens=3)
+    engine.run()
+    engine.add("again", prompt(length), max_tokens=3)
+    engine.run()
+    # Blocks of 4: whole ones are found, and of a prompt of whole blocks all but the last token is taken over.
+    cached = min(length // 4 * 4, length - 1)
+    assert engine.ended["again"].cached_prompt_tokens == cached
+    assert engine.ended["again"].output_token_ids == engine.ended["first"].output_token_ids
+    assert engine.core.totals.prefill_tokens == length + length - cached
+    forks = [copy for copy in engine.executor.copies if copy.kind is CopyKind.FORK]
+    assert len(forks) == (1 if cached % 4 else 0)
+
+
+def test_the_answer_of_one_turn_is_the_prefix_of_the_next() -> None:
+    engine = CachedEngine(cache=SHARING)
+    engine.add("turn-1", prompt(10), max_tokens=7)
+    answer = engine.run()["turn-1"].output_token_ids
+    engine.add("turn-2", prompt(10) + answer + prompt(6, 77), max_tokens=3)
+    # 16 of the 17 tokens were stored (the last one never is): four blocks.
+    assert engine.run()["turn-2"].cached_prompt_tokens == 16
+
+
+def test_a_cached_block_is_evicted_when_memory_is_wanted_and_its_prefix_is_not_found_any_more() -> None:
+    engine = CachedEngine(num_blocks=6, cache=SHARING)
+    engine.add("a", prompt(9), max_tokens=2)
+    engine.run()
+    assert engine.core._kv.cached_blocks == 2
+    engine.add("b", prompt(20, 300), max_tokens=5)
+    engine.run()
+    engine.add("a", prompt(9), max_tokens=2)
+    assert engine.run()["a"].cached_prompt_tokens == 0
+
+
+def test_blocks_at_the_end_of_a_prefix_are_evicted_before_those_at_its_start() -> None:
+    engine = CachedEngine(num_blocks=6, cache=SHARING)
+    engine.add("a", prompt(17), max_tokens=1)
+    engine.run()
+    engine.add("b", prompt(11, 300), max_tokens=1)
+    engine.run()
+    engine.add("a", prompt(17), max_tokens=1)
+    # Of 4 cached blocks and 2 free ones, b took 3: the last block of a's prefix went, and 3 are left.
+    assert engine.run()["a"].cached_prompt_tokens == 12
+
+
+def test_the_salt_keeps_requests_apart() -> None:
+    engine = CachedEngine(cache=SHARING)
+    for name, salt in [("a", "x"), ("b", "y"), ("c", "x")]:
+        engine.add(name, prompt(12), max_tokens=1, terms=RequestTerms(cache_salt=salt))
+        engine.run()
+    assert [engine.ended[name].cached_prompt_tokens for name in "abc"] == [0, 0, 11]
+
+
+def test_an_abort_of_the_one_that_computes_a_prefix_lets_those_go_on_that_waited_for_it() -> None:
+    engine = CachedEngine(cache=SHARING, max_step_tokens=8)
+    engine.add("first", prompt(24), max_tokens=2)
+    engine.add("second", (*prompt(24), 7), max_tokens=2)
+    engine.step()
+    engine.core.abort("first", AbortCause.CANCELLED)
+    engine.run()
+    assert engine.ended["second"].output
+    assert engine.core.totals.prefill_tokens == 25
+
+
+def _collide(data: bytes) -> bytes:
+    return bytes([sum(data) % 3])
+
+
+def test_a_hash_that_collides_finds_nobody_elses_block() -> None:
+    cache = PrefixCache(4, ("model",), digest=_collide)
+    chains = []
+    for first in range(40):
+        chain = [cache.root()]
+        cache.chain(chain, lambda start, stop, first=first: prompt(12, first)[start:stop], 12)
+        chains.append(chain)
+    for number, chain in enumerate(chains):
+        for depth, prefix in enumerate(chain[1:]):
+            cache.add(prefix, block=number * 3 + depth)
+    assert 0 < len(cache) <= 3
+    for number, chain in enumerate(chains):
+        for depth, prefix in enumerate(chain[1:]):
+            assert cache.find(prefix) in (None, number * 3 + depth)
+
+
+def test_equal_last_blocks_after_unlike_first_blocks_are_unlike_prefixes_also_where_all_hashes_collide() -> None:
+    cache = PrefixCache(2, ("model",), digest=lambda _data: b"same")
+    root = cache.root()
+    mine = cache.after(cache.after(root, (1, 2)), (5, 6))
+    theirs = cache.after(cache.after(root, (3, 4)), (5, 6))
+    cache.add(mine, block=0)
+    assert cache.find(theirs) is None
+    assert cache.find(cache.after(cache.after(cache.root(), (1, 2)), (5, 6))) == 0
+
+
+def test_an_engine_whose_hashes_all_collide_still_answers_right() -> None:
+    engine = CachedEngine(cache=SHARING)
+    engine.core._kv.prefixes._digest = _collide
+    for i in range(12):
+        engine.add(f"r{i}", prompt(13, i % 4), max_tokens=5, seed=i)
+    engine.run()
+    assert len(engine.ended) == 12
+
+
+def test_roots_differ_by_model_scheme_dtype_and_salt_and_not_by_how_these_are_joined() -> None:
+    identities = [("ab", "c"), ("a", "bc"), ("abc",), ("ab", "d")]
+    roots = [PrefixCache(4, identity).root().digest for identity in identities]
+    assert len(set(roots)) == len(identities)
+    # A name that equals another tenant's salt must not meet it (vllm#44701).
+    assert PrefixCache(4, ("a",)).root("b").digest != PrefixCache(4, ("a", "b")).root().digest
+
+
+def test_forks_share_the_prompt_and_copy_only_the_block_that_they_write() -> None:
+    engine = CachedEngine(num_blocks=32, max_step_tokens=32)
+    engine.add("n-0", prompt(10), max_tokens=6, seed=0)
+    for i in range(1, 4):
+        engine.add(f"n-{i}", prompt(10), max_tokens=6, terms=RequestTerms(fork_of="n-0"), seed=i)
+    engine.step()
+    assert engine.core.held_blocks == 3
+    engine.step()
+    # Two full blocks are shared by four; each of the four has a third of its own.
+    assert engine.core.held_blocks == 2 + 4
+    assert engine.core.load.used_tokens == 8 + 3 * 2 + 3
+    engine.run()
+    assert engine.core.totals.prefill_tokens == 10 + 3
+    assert len({request.output_token_ids for request in engine.ended.values()}) == 4
+    assert len(engine.executor.copies) == 3
+
+
+def test_a_fork_whose_parent_is_gone_computes_its_prompt_itself() -> None:
+    engine = CachedEngine(max_step_tokens=4)
+    engine.add("parent", prompt(10), max_tokens=2)
+    engine.add("child", prompt(10), max_tokens=2, terms=RequestTerms(fork_of="parent"))
+    engine.step()
+    engine.core.abort("parent", AbortCause.DISCONNECT)
+    engine.run()
+    assert engine.ended["child"].cached_prompt_tokens == 0
+
+
+def test_two_that_name_each_other_as_parents_do_not_wait_for_each_other() -> None:
+    engine = CachedEngine()
+    engine.add("a", prompt(10), max_tokens=2, terms=RequestTerms(fork_of="b"))
+    engine.add("b", prompt(10), max_tokens=2, terms=RequestTerms(fork_of="a"))
+    assert set(engine.run()) == {"a", "b"}
+
+
+def test_a_fork_shares_no_more_than_what_is_the_same() -> None:
+    engine = CachedEngine(max_step_tokens=32)
+    engine.add("a", prompt(12), max_tokens=9)
+    engine.add("b", prompt(6) + prompt(6, 400), max_tokens=3, terms=RequestTerms(fork_of="a"))
+    assert engine.run()["b"].cached_prompt_tokens == 6
+
+
+def test_a_full_pool_takes_over_whole_blocks_where_there_is_no_room_for_a_copy() -> None:
+    engine = CachedEngine(num_blocks=4, cache=SHARING)
+    engine.add("a", prompt(12), max_tokens=5)
+    engine.run()
+    engine.add("b", prompt(12), max_tokens=5)
+    # All 4 blocks are needed, so the cached third one cannot be held beside its copy.
+    assert engine.run()["b"].cached_prompt_tokens == 8
+
+
+def test_sessions_without_sharing_are_refused_in_one_sentence() -> None:
+    with pytest.raises(ConfigurationError, match="session_seconds is 5; expected 0 unless prefix_sharing is on"):
+        CacheSettings(session_seconds=5)
