@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 
@@ -36,14 +37,16 @@ class RandomOperations:
         self._random = random.Random(seed)
         self._max_live = max_live
         self._recomputed = self._rejected = 0
-        self._operations: list[Callable[[], None]] = [
-            self.submit, self.submit, self.step, self.step, self.step, self.step, self.abort, self.abort_in_a_step,
-            self.fork, self.next_turn, self.finish, self.change_caps, self.fail, self.let_time_pass,
-        ]  # fmt: skip
+        weights: dict[Callable[[], object], int] = {
+            self.submit: 8, self.fork: 2, self.next_turn: 2, self.step: 20, self.let_time_pass: 1,
+            self.abort: 2, self.abort_in_a_step: 2, self.finish: 1, self.fail: 1, self.change_caps: 1,
+        }  # fmt: skip
+        self._operations = list(weights)
+        self._weights = list(itertools.accumulate(weights.values()))
 
     def run(self, count: int) -> None:
-        for _ in range(count):
-            self._random.choice(self._operations)()
+        for operation in self._random.choices(self._operations, cum_weights=self._weights, k=count):
+            operation()
 
     def drain(self) -> None:
         """Whatever the operations left, the engine comes to its end, and its sums are those of its requests."""
@@ -110,8 +113,8 @@ class RandomOperations:
         self.engine.core.set_caps(
             Caps(
                 max_context_tokens=self._random.randrange(20, 100),
-                max_active_requests=self._random.randrange(1, config.max_active_requests + 1),
-                max_kv_tokens=self._random.choice([None, 40, 80]),
+                max_active_requests=self._random.choice([1, config.max_active_requests, config.max_active_requests]),
+                max_kv_tokens=self._random.choice([None, None, 40, 80]),
             )
         )
 

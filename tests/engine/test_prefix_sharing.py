@@ -168,6 +168,18 @@ def test_forks_share_the_prompt_and_copy_only_the_block_that_they_write() -> Non
     assert len(engine.executor.copies) == 3
 
 
+def test_a_fork_with_another_salt_does_not_give_its_parents_blocks_a_second_name() -> None:
+    engine = CachedEngine(num_blocks=8, cache=SHARING)
+    engine.add("parent", prompt(9), max_tokens=4)
+    engine.add("child", prompt(9), max_tokens=4, terms=RequestTerms(fork_of="parent", cache_salt="other"))
+    engine.run()
+    engine.add("flood", prompt(20, 300), max_tokens=13)
+    engine.run()
+    assert len(engine.core._kv.prefixes) == engine.core._kv.cached_blocks
+    engine.add("child", prompt(9), max_tokens=4, terms=RequestTerms(cache_salt="other"))
+    assert engine.run()["child"].cached_prompt_tokens == 0
+
+
 def test_a_fork_whose_parent_is_gone_computes_its_prompt_itself() -> None:
     engine = CachedEngine(max_step_tokens=4)
     engine.add("parent", prompt(10), max_tokens=2)

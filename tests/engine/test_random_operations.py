@@ -76,7 +76,7 @@ def test_a_long_run_under_pressure_meets_every_state_and_every_cause(mode: str, 
         preemption=PreemptionSettings(mode=mode, victim=victim, host_blocks=10),
     )
     operations = RandomOperations(engine, seed=7)
-    operations.run(1_500)
+    operations.run(3_000)
     operations.drain()
     assert operations.num_preempted > 20
     assert operations.aborted_in >= {(state, cause) for state in LIVE for cause in AbortCause}

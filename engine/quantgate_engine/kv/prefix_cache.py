@@ -70,8 +70,12 @@ class PrefixCache:
         return entry.block if entry is not None and _same(entry, wanted) else None
 
     def add(self, prefix: Prefix, block: int) -> bool:
-        """Registers a computed block; false where that prefix, or one with the same hash, is there already."""
-        if prefix.digest in self._entries:
+        """Registers a computed block; false where the cache has that prefix, or one with the same hash, already.
+
+        False too for a block that holds a prefix already: a fork with another salt holds the same block under another
+        name, and of two names one would be left over when the block is evicted.
+        """
+        if prefix.digest in self._entries or block in self._by_block:
             return False
         prefix.block = block
         self._entries[prefix.digest] = self._by_block[block] = prefix

@@ -81,8 +81,8 @@ class WaitingRequests:
     def note_admission(self, admitted: Request, deferred: Collection[str]) -> bool:
         """Counts those that `admitted`, which has just left, has overtaken; true where one of them has aged by that.
 
-        They are the earlier ones of its own lane, and the head of each other lane: behind a head nobody starves, because
-        a lane keeps its order. Those that are `deferred` wait of their own will, and nobody overtakes them.
+        They are the earlier ones of its own lane, and the head of each other lane: behind a head nobody starves,
+        because a lane keeps its order. Those that are `deferred` wait of their own will, and nobody overtakes them.
         """
         own = self._lane_of(admitted)
         somebody_has_aged = False
