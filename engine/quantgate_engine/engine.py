@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from quantgate_engine.clock import Clock
@@ -16,16 +16,16 @@ from quantgate_engine.executor.base import Executor, SampledToken
 from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.kv.kv_manager import KVManager
 from quantgate_engine.kv.sharing import PrefixSharing
+from quantgate_engine.live_requests import LiveRequests
 from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
 from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.scheduler.admission.admission import Admission
 from quantgate_engine.scheduler.admission.caps import Caps
-from quantgate_engine.scheduler.scheduler import Scheduler, add_usage
+from quantgate_engine.scheduler.scheduler import Scheduler
 from quantgate_engine.scheduler.step_plan import StepPlan
 from quantgate_engine.step_record import StepRecord
 from quantgate_engine.step_result import StepLoad, StepResult, StepWork, make_record
-from quantgate_engine.timeouts import Deadlines
 
 _NOTHING_COMPUTED = StepPlan()
 
@@ -48,7 +48,6 @@ class EngineCore:
         self.executor = executor
         self.clock = clock
         self.totals = EngineTotals()
-        self.aborts_by_cause: Counter[AbortCause] = Counter()
         self._config = config
         self._requests: dict[str, Request] = {}
         self._kv = KVManager(
@@ -62,18 +61,23 @@ class EngineCore:
         caps = Caps(executor.max_context_tokens, config.max_active_requests, config.admission.max_kv_tokens)
         self._admission = Admission(config.admission, caps, self._kv, self._sharing, executor.vocab_size)
         self._scheduler = Scheduler(config, self._kv, self._sharing, self._admission)
-        self._deadlines = Deadlines(config.timeouts)
+        self._live = LiveRequests(
+            self._requests, config, clock, self._scheduler, self._admission, self._kv, self._sharing
+        )
         self._ranks = itertools.count()
         self._inbox: deque[_Note] = deque()
         self._steps: deque[StepRecord] = deque(maxlen=_STEP_LOG_LIMIT)
-        self._is_closing = False
-        self._gives_up_at_ns: int | None = None
         self._driver = threading.Lock()
 
     @property
     def has_work(self) -> bool:
         """Whether `step` has anything to do."""
         return bool(self._inbox or self._requests)
+
+    @property
+    def aborts_by_cause(self) -> Mapping[AbortCause, int]:
+        """Requests given up so far; causes that never came up may be missing."""
+        return self._live.aborts_by_cause
 
     @property
     def load(self) -> StepLoad:
@@ -137,19 +141,19 @@ class EngineCore:
             )
         request = Request(request_id, prompt_token_ids, params, self.clock.now_ns(), terms, next(self._ranks))
         self._requests[request_id] = request
-        self._inbox.append(partial(self._receive, request))
+        self._inbox.append(partial(self._live.receive, request))
         return request
 
     def abort(self, request_id: str, cause: AbortCause) -> None:
         """Gives a request up, in whatever state it is; does nothing where it has ended or never was."""
-        self._inbox.append(partial(self._abort, request_id, cause))
+        self._inbox.append(partial(self._live.abort, request_id, cause))
 
     def finish(self, request_id: str) -> None:
         """Ends a request whose reader has all it wants (a stop string came up): finished, as if it had stopped itself.
 
         What is drawn for it from then on is dropped. Does nothing where it has ended or has drawn no token.
         """
-        self._inbox.append(partial(self._stop, request_id))
+        self._inbox.append(partial(self._live.stop, request_id))
 
     def abort_all(self, cause: AbortCause) -> None:
         for request_id in tuple(self._requests):
@@ -171,18 +175,18 @@ class EngineCore:
                 f"Caps.max_context_tokens is {caps.max_context_tokens}; expected at most "
                 f"{self.executor.max_context_tokens}, the executor's limit."
             )
-        self._inbox.append(partial(self._change_caps, caps))
+        self._inbox.append(partial(self._live.change_caps, caps))
 
     def shut_down(self, *, drain: bool) -> None:
         """From the next step on, new requests are rejected; what is here runs to its end (`drain`) or is given up.
 
         A drain that takes longer than `TimeoutSettings.drain_s` is given up too (cause: shutdown).
         """
-        self._inbox.append(partial(self._close, drain))
+        self._inbox.append(partial(self._live.close, drain))
 
     def reopen(self) -> None:
         """Takes requests again after a shutdown; for the thread that steps."""
-        self._is_closing, self._gives_up_at_ns = False, None
+        self._live.reopen()
 
     def refusal(self, request_id: str, prompt_token_ids: tuple[int, ...], params: SamplingParams) -> str | None:
         """Why such a request would be rejected, in one sentence; None where it would run."""
@@ -223,57 +227,7 @@ class EngineCore:
     def _read_inbox(self, result: StepResult) -> None:
         while self._inbox:
             self._inbox.popleft()(result)
-        now_ns = self.clock.now_ns()
-        for request in self._deadlines.passed(now_ns):
-            if self._requests.get(request.request_id) is request:
-                self._give_up(request, AbortCause.TIMEOUT, result)
-        if self._gives_up_at_ns is not None and now_ns >= self._gives_up_at_ns:
-            self._give_up_all(result)
-        for request in self._scheduler.overdue(now_ns):
-            waited_s = (now_ns - request.arrived_ns) / 1e9
-            request.error = (
-                f"Request {request.request_id} was rejected after waiting {waited_s:.3g} s for room; the limit is "
-                f"{self._config.admission.max_wait_s:g} s. Send it again later."
-            )
-            self._end(request, RequestState.REJECTED, result)
-
-    def _receive(self, request: Request, result: StepResult) -> None:
-        request.error = self._refusal_on_arrival(request)
-        self._scheduler.submit(request)
-        if request.error is not None:
-            self._end(request, RequestState.REJECTED, result)
-        else:
-            self._deadlines.watch(request)
-
-    def _refusal_on_arrival(self, request: Request) -> str | None:
-        if self._is_closing:
-            return f"Request {request.request_id} was rejected: the engine is shutting down and takes no new requests."
-        return self._admission.refusal(request) or self._admission.turned_away(
-            request, self._scheduler.active, self._scheduler.waiting
-        )
-
-    def _abort(self, request_id: str, cause: AbortCause, result: StepResult) -> None:
-        request = self._requests.get(request_id)
-        if request is not None:
-            self._give_up(request, cause, result)
-
-    def _stop(self, request_id: str, result: StepResult) -> None:
-        request = self._requests.get(request_id)
-        if request is not None and request.output:
-            self._finish(request, FinishReason.STOP, self.clock.now_ns(), result)
-
-    def _change_caps(self, caps: Caps, result: StepResult) -> None:
-        self._admission.caps = caps
-        for request in self._scheduler.refused():
-            self._end(request, RequestState.REJECTED, result)
-
-    def _close(self, drain: bool, result: StepResult) -> None:
-        self._is_closing = True
-        drain_s = self._config.timeouts.drain_s
-        if not drain:
-            self._give_up_all(result)
-        elif drain_s is not None:
-            self._gives_up_at_ns = self.clock.now_ns() + round(drain_s * 1e9)
+        self._live.end_overdue(result)
 
     def _execute(self, plan: StepPlan) -> list[SampledToken | None]:
         if plan.copies:
@@ -289,7 +243,7 @@ class EngineCore:
         for request_id in dict.fromkeys(touched):
             request = self._requests[request_id]
             request.error = f"{type(failure).__name__}: {failure}"
-            self._give_up(request, AbortCause.ERROR, result)
+            self._live.give_up(request, AbortCause.ERROR, result)
 
     def _advance(self, work: StepWork) -> None:
         for sequence in work.computed.sequences:
@@ -301,7 +255,8 @@ class EngineCore:
         now_ns = self.clock.now_ns()
         for sequence, token in zip(computed.sequences, sampled, strict=True):
             request = self._requests.get(sequence.request_id)
-            if request is not None and token is not None:
+            # One that waits has only taken over the id of one that was in the step and was given up meanwhile.
+            if request is not None and token is not None and request.state is not RequestState.WAITING:
                 self._take_token(request, token, now_ns, result)
 
     def _take_token(self, request: Request, token: SampledToken, now_ns: int, result: StepResult) -> None:
@@ -313,7 +268,7 @@ class EngineCore:
         result.tokens.append((request, token))
         reason = self._finish_reason(request, token.token_id)
         if reason is not None:
-            self._finish(request, reason, now_ns, result)
+            self._live.finish(request, reason, now_ns, result)
 
     def _finish_reason(self, request: Request, token_id: int) -> FinishReason | None:
         """`ignore_eos` ignores the model's own end tokens; the stop tokens that the request names always count."""
@@ -323,26 +278,3 @@ class EngineCore:
         if token_id in params.stop_token_ids or (not params.ignore_eos and token_id in self.executor.eos_token_ids):
             return FinishReason.STOP
         return FinishReason.LENGTH if len(request.output) >= params.max_tokens else None
-
-    def _finish(self, request: Request, reason: FinishReason, now_ns: int, result: StepResult) -> None:
-        request.finish_reason, request.finished_ns = reason, now_ns
-        self._admission.estimator.learn(len(request.output))
-        self._end(request, RequestState.FINISHED, result)
-
-    def _give_up(self, request: Request, cause: AbortCause, result: StepResult) -> None:
-        request.abort_cause = cause
-        self.aborts_by_cause[cause] += 1
-        self._end(request, RequestState.ABORTED, result)
-
-    def _give_up_all(self, result: StepResult) -> None:
-        for request in self._scheduler.everyone():
-            self._give_up(request, AbortCause.SHUTDOWN, result)
-
-    def _end(self, request: Request, state: RequestState, result: StepResult) -> None:
-        """The one way out: leaves the queue, gives back its blocks, and is forgotten."""
-        self._scheduler.retire(request, state)
-        self._sharing.closed(request)
-        session_id = request.terms.session_id if state is RequestState.FINISHED else None
-        add_usage(request, self._kv.release(request.request_id, self.clock.now_ns(), session_id))
-        del self._requests[request.request_id]
-        result.ended.append(request)

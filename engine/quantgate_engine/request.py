@@ -136,15 +136,19 @@ class Request:
     def tokens_between(self, start: int, stop: int) -> tuple[int, ...]:
         """Known tokens from position `start` to the one before `stop`."""
         prompt = len(self.prompt_token_ids)
-        if stop <= prompt:
-            return self.prompt_token_ids[start:stop]
-        drawn = self.output[max(0, start - prompt) : stop - prompt]
-        return self.prompt_token_ids[start:] + tuple(token.token_id for token in drawn)
+        if start >= prompt:
+            return tuple([token.token_id for token in self.output[start - prompt : stop - prompt]])
+        drawn = self.output[: max(0, stop - prompt)]
+        return self.prompt_token_ids[start:stop] + tuple([token.token_id for token in drawn])
 
     def advance(self, num_tokens: int) -> int:
         """Counts tokens as computed; returns how many of them had been computed before and were lost."""
-        again = max(0, min(self.num_computed_tokens + num_tokens, self.most_computed_tokens) - self.num_computed_tokens)
-        self.num_computed_tokens += num_tokens
-        self.most_computed_tokens = max(self.most_computed_tokens, self.num_computed_tokens)
+        before = self.num_computed_tokens
+        self.num_computed_tokens = now = before + num_tokens
+        if before >= self.most_computed_tokens:
+            self.most_computed_tokens = now
+            return 0
+        again = min(now, self.most_computed_tokens) - before
+        self.most_computed_tokens = max(now, self.most_computed_tokens)
         self.recomputed_tokens += again
         return again

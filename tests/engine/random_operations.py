@@ -10,14 +10,30 @@ from tests.engine.cached_engine import CachedEngine, assert_right
 from tests.engine.simulation import prompt
 
 from quantgate_engine.executor.base import ScheduledSequence
+from quantgate_engine.kv.settings import CacheSettings
 from quantgate_engine.request import AbortCause, Request, RequestState
 from quantgate_engine.request_terms import RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.scheduler.admission.caps import Caps
+from quantgate_engine.scheduler.admission.settings import AdmissionSettings
+from quantgate_engine.scheduler.batching.settings import BatchingSettings
+from quantgate_engine.scheduler.preemption.settings import PreemptionModeName, PreemptionSettings, VictimPolicyName
 from quantgate_engine.step_result import StepResult
 
 FINAL = {RequestState.FINISHED, RequestState.ABORTED, RequestState.REJECTED}
 LIVE = ("waiting", "prefill", "decoding")
+
+
+def engine_under_pressure(mode: PreemptionModeName, victim: VictimPolicyName) -> CachedEngine:
+    """An engine whose pool holds about a quarter of what its requests would like to have."""
+    return CachedEngine(
+        num_blocks=14,
+        max_overtakes=2,
+        batching=BatchingSettings(length_buckets=(8, 16)),
+        admission=AdmissionSettings(estimator="optimistic"),
+        cache=CacheSettings(prefix_sharing=True, session_seconds=100e-6, session_blocks=10),
+        preemption=PreemptionSettings(mode=mode, victim=victim, host_blocks=10),
+    )
 
 
 class RandomOperations:

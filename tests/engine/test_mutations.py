@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pytest
-from tests.engine.cached_engine import CachedEngine
-from tests.engine.random_operations import RandomOperations
+from tests.engine.random_operations import RandomOperations, engine_under_pressure
 
-from quantgate_engine.engine import EngineCore
 from quantgate_engine.executor.base import BlockCopy, CopyKind
 from quantgate_engine.kv.block_pool import BlockPoolError
 from quantgate_engine.kv.block_table import BlockTable
 from quantgate_engine.kv.kv_manager import NOTHING_USED, KVManager
 from quantgate_engine.kv.prefix_cache import Prefix, PrefixCache
-from quantgate_engine.kv.settings import CacheSettings
+from quantgate_engine.live_requests import LiveRequests
 from quantgate_engine.request import Request, RequestState
-from quantgate_engine.scheduler.admission.settings import AdmissionSettings
-from quantgate_engine.scheduler.batching.settings import BatchingSettings
-from quantgate_engine.scheduler.preemption.settings import PreemptionSettings
 from quantgate_engine.scheduler.waiting import WaitingRequests
 from quantgate_engine.step_result import StepResult
 
@@ -26,15 +21,15 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_reclaim_on_abort(patch: pytest.MonkeyPatch) -> None:
-    end = EngineCore._end
+    end = LiveRequests._end
 
-    def leave_the_blocks(self: EngineCore, request: Request, state: RequestState, result: StepResult) -> None:
+    def leave_the_blocks(self: LiveRequests, request: Request, state: RequestState, result: StepResult) -> None:
         with pytest.MonkeyPatch.context() as inner:
             if state is RequestState.ABORTED:
                 inner.setattr(KVManager, "release", lambda *_arguments: NOTHING_USED)
             end(self, request, state, result)
 
-    patch.setattr(EngineCore, "_end", leave_the_blocks)
+    patch.setattr(LiveRequests, "_end", leave_the_blocks)
 
 
 def hashes_are_believed(patch: pytest.MonkeyPatch) -> None:
@@ -106,14 +101,7 @@ def _operate(seeds: Iterable[int]) -> None:
 
 
 def _operate_once(seed: int) -> None:
-    engine = CachedEngine(
-        num_blocks=14,
-        max_overtakes=2,
-        batching=BatchingSettings(length_buckets=(8, 16)),
-        admission=AdmissionSettings(estimator="optimistic"),
-        cache=CacheSettings(prefix_sharing=True, session_seconds=100e-6, session_blocks=10),
-        preemption=PreemptionSettings(mode="swap", host_blocks=10),
-    )
+    engine = engine_under_pressure("swap", "last-in")
     engine.core._kv.prefixes._digest = lambda data: bytes([sum(data) % 7])
     operations = RandomOperations(engine, seed)
     operations.run(800)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.cached_engine import CachedEngine
-from tests.engine.random_operations import LIVE, RandomOperations
+from tests.engine.random_operations import LIVE, RandomOperations, engine_under_pressure
 
 from quantgate_engine.kv.settings import CacheSettings
 from quantgate_engine.request import AbortCause
@@ -16,7 +16,7 @@ from quantgate_engine.scheduler.admission.settings import AdmissionSettings
 from quantgate_engine.scheduler.batching.modes import BATCH_MODES
 from quantgate_engine.scheduler.batching.settings import BatchingSettings
 from quantgate_engine.scheduler.preemption.modes import PREEMPTION_MODES
-from quantgate_engine.scheduler.preemption.settings import PreemptionSettings
+from quantgate_engine.scheduler.preemption.settings import PreemptionModeName, PreemptionSettings, VictimPolicyName
 from quantgate_engine.scheduler.preemption.victims import VICTIM_POLICIES
 
 SHARED = CacheSettings(prefix_sharing=True, session_seconds=100e-6, session_blocks=10)
@@ -68,15 +68,12 @@ def test_whatever_happens_the_books_add_up_and_everything_ends(engine: CachedEng
 
 @pytest.mark.parametrize("mode", PREEMPTION_MODES)
 @pytest.mark.parametrize("victim", VICTIM_POLICIES)
-def test_a_long_run_under_pressure_meets_every_state_and_every_cause(mode: str, victim: str) -> None:
-    engine = CachedEngine(
-        num_blocks=14,
-        admission=AdmissionSettings(estimator="optimistic"),
-        cache=SHARED,
-        preemption=PreemptionSettings(mode=mode, victim=victim, host_blocks=10),
-    )
-    operations = RandomOperations(engine, seed=7)
+def test_a_long_run_under_pressure_meets_every_state_and_every_cause(
+    mode: PreemptionModeName, victim: VictimPolicyName
+) -> None:
+    operations = RandomOperations(engine_under_pressure(mode, victim), seed=7)
     operations.run(3_000)
     operations.drain()
     assert operations.num_preempted > 20
-    assert operations.aborted_in >= {(state, cause) for state in LIVE for cause in AbortCause}
+    assert {state for state, _ in operations.aborted_in} == set(LIVE)
+    assert {cause for _, cause in operations.aborted_in} == set(AbortCause)

@@ -15,7 +15,7 @@ class KVUsage:
 
 @dataclass(slots=True)
 class BlockTable:
-    """Physical block of each logical block of a sequence, in order.
+    """Physical block of each logical block of a sequence, in order; `snapshot` is what executors are given of it.
 
     `promised_blocks` is how many the request is sure to get; `stored_tokens` how many of its slots are in use;
     `tail_is_foreign` says that the last block was taken over half full from someone else, so that it has to be copied
@@ -30,6 +30,7 @@ class BlockTable:
     tail_is_foreign: bool = False
     num_registered: int = 0
     block_nanoseconds: int = 0
+    snapshot: tuple[int, ...] = ()
 
     @property
     def owed_blocks(self) -> int:

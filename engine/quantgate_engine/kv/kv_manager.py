@@ -141,18 +141,11 @@ class KVManager:
     def grow(self, owner: str, tokens: int, now_ns: int) -> tuple[int, ...]:
         """Takes the blocks that `tokens` slots need and are not there yet; returns the table as it then stands."""
         table = self._tables[owner]
-        missing = self.blocks_for(tokens) - len(table.blocks)
-        if missing > table.promised_blocks - len(table.blocks):
-            raise BlockPoolError(f"request {owner} grew to {tokens} tokens, past its {table.promised_blocks} blocks")
-        if table.tail_is_foreign:
-            self._copy_tail(owner, table)
-        if missing > 0:
-            table.account(now_ns)
-            table.blocks.extend(self._pool.take(owner) for _ in range(missing))
-            self._owed_blocks -= missing
+        if tokens > len(table.snapshot) * self.block_size:
+            self._take_blocks(owner, table, tokens, now_ns)
         self._table_tokens += tokens - table.stored_tokens
         table.stored_tokens = tokens
-        return tuple(table.blocks)
+        return table.snapshot
 
     def registered_blocks(self, owner: str) -> int:
         """How many of the first blocks of `owner` the prefix cache was told of."""
@@ -235,6 +228,18 @@ class KVManager:
         count = len(slots)
         self._copies.extend(map(BlockCopy, (owner,) * count, (CopyKind.SWAP_IN,) * count, slots, table.blocks))
         self.host.give_back(owner)
+
+    def _take_blocks(self, owner: str, table: BlockTable, tokens: int, now_ns: int) -> None:
+        missing = self.blocks_for(tokens) - len(table.blocks)
+        if missing > table.promised_blocks - len(table.blocks):
+            raise BlockPoolError(f"request {owner} grew to {tokens} tokens, past its {table.promised_blocks} blocks")
+        if table.tail_is_foreign:
+            self._copy_tail(owner, table)
+        if missing > 0:
+            table.account(now_ns)
+            table.blocks.extend(self._pool.take(owner) for _ in range(missing))
+            self._owed_blocks -= missing
+        table.snapshot = tuple(table.blocks)
 
     def _copy_tail(self, owner: str, table: BlockTable) -> None:
         """The copy-on-write: what is written behind the shared part must not reach those who share the block."""

@@ -59,8 +59,10 @@ class PrefixSharing:
 
     def computed(self, request: Request) -> None:
         """Lets others find every full block that the request has computed."""
+        if not self._by_prefix:
+            return
         full = request.num_computed_tokens // self._kv.block_size
-        if not self._by_prefix or full <= self._kv.registered_blocks(request.request_id):
+        if full <= self._kv.registered_blocks(request.request_id):
             return
         self._lengthen_chain(request)
         self._kv.register(request.request_id, request.prefix_chain[1 : 1 + full])

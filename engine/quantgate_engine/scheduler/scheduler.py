@@ -120,7 +120,7 @@ class Scheduler:
                     break
                 victim = self._give_way(draft, now_ns)
                 ready.pop(victim.request_id, None)
-        draft.decode.extend(self._schedule(request, 1, now_ns) for request in ready.values())
+        draft.decode.extend([self._schedule(request, 1, now_ns) for request in ready.values()])
         draft.budget -= len(ready)
 
     def _give_way(self, draft: StepDraft, now_ns: int) -> Request:
@@ -176,11 +176,12 @@ class Scheduler:
             draft.budget -= chunk
 
     def _schedule(self, request: Request, num_tokens: int, now_ns: int) -> ScheduledSequence:
-        end = request.num_computed_tokens + num_tokens
+        start = request.num_computed_tokens
+        end = start + num_tokens
         return ScheduledSequence(
             request_id=request.request_id,
-            token_ids=request.next_token_ids(num_tokens),
-            start_position=request.num_computed_tokens,
+            token_ids=request.tokens_between(start, end),
+            start_position=start,
             block_table=self._kv.grow(request.request_id, end, now_ns),
             sample=end == request.num_tokens,
             params=request.params,

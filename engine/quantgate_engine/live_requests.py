@@ -1,0 +1,130 @@
+"""The requests that have not ended: how they come in, are given up, and leave."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from quantgate_engine.clock import Clock
+from quantgate_engine.config import EngineConfig
+from quantgate_engine.kv.kv_manager import KVManager
+from quantgate_engine.kv.sharing import PrefixSharing
+from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
+from quantgate_engine.scheduler.admission.admission import Admission
+from quantgate_engine.scheduler.admission.caps import Caps
+from quantgate_engine.scheduler.scheduler import Scheduler, add_usage
+from quantgate_engine.step_result import StepResult
+from quantgate_engine.timeouts import Deadlines
+
+
+class LiveRequests:
+    """Brings every request to exactly one end, by one way out (`_end`); what ends is noted in the step's result.
+
+    A request is known by its id as soon as it is submitted (`by_id`), and to the scheduler from the next step on.
+    """
+
+    def __init__(
+        self,
+        by_id: dict[str, Request],
+        config: EngineConfig,
+        clock: Clock,
+        scheduler: Scheduler,
+        admission: Admission,
+        kv: KVManager,
+        sharing: PrefixSharing,
+    ) -> None:
+        self.aborts_by_cause: Counter[AbortCause] = Counter()
+        self._by_id = by_id
+        self._config = config
+        self._clock = clock
+        self._scheduler = scheduler
+        self._admission = admission
+        self._kv = kv
+        self._sharing = sharing
+        self._deadlines = Deadlines(config.timeouts)
+        self._is_closing = False
+        self._gives_up_at_ns: int | None = None
+
+    def receive(self, request: Request, result: StepResult) -> None:
+        """Hands a request to the scheduler, or rejects it."""
+        request.error = self._refusal(request)
+        self._scheduler.submit(request)
+        if request.error is not None:
+            self._end(request, RequestState.REJECTED, result)
+        else:
+            self._deadlines.watch(request)
+
+    def abort(self, request_id: str, cause: AbortCause, result: StepResult) -> None:
+        """Gives a request up; does nothing where it has ended."""
+        request = self._by_id.get(request_id)
+        if request is not None:
+            self.give_up(request, cause, result)
+
+    def stop(self, request_id: str, result: StepResult) -> None:
+        """Finishes a request that has drawn something; does nothing where it has not, or has ended."""
+        request = self._by_id.get(request_id)
+        if request is not None and request.output:
+            self.finish(request, FinishReason.STOP, self._clock.now_ns(), result)
+
+    def change_caps(self, caps: Caps, result: StepResult) -> None:
+        """Rejects those that can never run any more."""
+        self._admission.caps = caps
+        for request in self._scheduler.refused():
+            self._end(request, RequestState.REJECTED, result)
+
+    def close(self, drain: bool, result: StepResult) -> None:
+        """Takes nothing new; gives up what is here, now or (`drain`) when the time for that is over."""
+        self._is_closing = True
+        drain_s = self._config.timeouts.drain_s
+        if not drain:
+            self._give_up_all(result)
+        elif drain_s is not None:
+            self._gives_up_at_ns = self._clock.now_ns() + round(drain_s * 1e9)
+
+    def reopen(self) -> None:
+        self._is_closing, self._gives_up_at_ns = False, None
+
+    def end_overdue(self, result: StepResult) -> None:
+        """Ends whoever has run out of time: of its own, of the drain's, or of that for waiting."""
+        now_ns = self._clock.now_ns()
+        for request in self._deadlines.passed(now_ns):
+            if self._by_id.get(request.request_id) is request:
+                self.give_up(request, AbortCause.TIMEOUT, result)
+        if self._gives_up_at_ns is not None and now_ns >= self._gives_up_at_ns:
+            self._give_up_all(result)
+        for request in self._scheduler.overdue(now_ns):
+            waited_s = (now_ns - request.arrived_ns) / 1e9
+            request.error = (
+                f"Request {request.request_id} was rejected after waiting {waited_s:.3g} s for room; the limit is "
+                f"{self._config.admission.max_wait_s:g} s. Send it again later."
+            )
+            self._end(request, RequestState.REJECTED, result)
+
+    def finish(self, request: Request, reason: FinishReason, now_ns: int, result: StepResult) -> None:
+        request.finish_reason, request.finished_ns = reason, now_ns
+        self._admission.estimator.learn(len(request.output))
+        self._end(request, RequestState.FINISHED, result)
+
+    def give_up(self, request: Request, cause: AbortCause, result: StepResult) -> None:
+        request.abort_cause = cause
+        self.aborts_by_cause[cause] += 1
+        self._end(request, RequestState.ABORTED, result)
+
+    def _refusal(self, request: Request) -> str | None:
+        if self._is_closing:
+            return f"Request {request.request_id} was rejected: the engine is shutting down and takes no new requests."
+        return self._admission.refusal(request) or self._admission.turned_away(
+            request, self._scheduler.active, self._scheduler.waiting
+        )
+
+    def _give_up_all(self, result: StepResult) -> None:
+        for request in self._scheduler.everyone():
+            self.give_up(request, AbortCause.SHUTDOWN, result)
+
+    def _end(self, request: Request, state: RequestState, result: StepResult) -> None:
+        """The one way out: leaves the queue, gives back its blocks, and is forgotten."""
+        self._scheduler.retire(request, state)
+        self._sharing.closed(request)
+        session_id = request.terms.session_id if state is RequestState.FINISHED else None
+        add_usage(request, self._kv.release(request.request_id, self._clock.now_ns(), session_id))
+        del self._by_id[request.request_id]
+        result.ended.append(request)
