@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from tests.engine.async_engine import LIMIT_S, Gate, read, run, tokens_of
@@ -118,6 +119,8 @@ def test_a_reader_that_has_enough_ends_its_request_as_finished() -> None:
 
 def test_a_reader_too_slow_for_its_queue_is_given_up_and_told_so() -> None:
     simulation = Simulation()
+    # Each step lets the event loop run: else the request is through its tokens before the loop has seen the first.
+    simulation.executor.hook = lambda _sequences: time.sleep(1e-4)
 
     async def scenario() -> None:
         engine = AsyncLLM(simulation.core, max_unread_chunks=3)
