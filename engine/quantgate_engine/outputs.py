@@ -42,7 +42,10 @@ class RequestOutput:
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
-    """How a request ended, and what it cost. `failed` is an abort by an error, which `error` tells."""
+    """How a request ended, and what it cost. `failed` is an abort by an error, which `error` tells.
+
+    `degraded` tells in one sentence what admission cut from the request so that it could run.
+    """
 
     status: Literal["finished", "aborted", "rejected", "failed"]
     finish_reason: str | None = None
@@ -54,6 +57,7 @@ class StreamEnd:
     cached_prompt_tokens: int = 0
     kv_peak_blocks: int = 0
     kv_block_seconds: float = 0.0
+    degraded: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ def end_of(request: Request) -> StreamEnd:
         cached_prompt_tokens=request.cached_prompt_tokens,
         kv_peak_blocks=request.kv_peak_blocks,
         kv_block_seconds=request.kv_block_seconds,
+        degraded=request.degraded,
     )
 
 

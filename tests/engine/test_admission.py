@@ -7,6 +7,7 @@ from tests.engine.cached_engine import CachedEngine
 from tests.engine.simulation import prompt
 
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.outputs import end_of
 from quantgate_engine.request import Request, RequestState
 from quantgate_engine.request_terms import RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
@@ -128,6 +129,27 @@ def test_the_cap_on_kv_tokens_holds_back_and_is_never_exceeded() -> None:
     assert max(record.kv_allocated_blocks for record in records) == 6
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_cap_on_kv_tokens_holds_also_for_those_that_grow(estimator: str) -> None:
+    engine = CachedEngine(num_blocks=64, admission=AdmissionSettings(estimator=estimator, max_kv_tokens=40))
+    for i in range(6):
+        engine.add(f"r{i}", prompt(8, i), max_tokens=20)
+    ended = engine.run()
+    assert {request.state for request in ended.values()} == {RequestState.FINISHED}
+    assert max(record.kv_allocated_blocks for record in engine.core.take_steps()) <= 10
+
+
+def test_a_cap_that_is_lowered_below_what_runs_lets_one_go_on() -> None:
+    engine = CachedEngine(num_blocks=64, admission=AdmissionSettings(estimator="optimistic"))
+    for i in range(3):
+        engine.add(f"r{i}", prompt(8, i), max_tokens=40)
+    engine.step(10)
+    engine.core.set_caps(Caps(max_context_tokens=512, max_active_requests=4, max_kv_tokens=8))
+    ended = engine.run(max_steps=400)
+    assert {request.state for request in ended.values()} == {RequestState.FINISHED}
+    assert ended["r0"].preemptions == 0
+
+
 def test_a_request_above_the_cap_on_kv_tokens_is_rejected_with_the_numbers() -> None:
     engine = CachedEngine(num_blocks=64, admission=AdmissionSettings(max_kv_tokens=32))
     engine.add("a", prompt(30), max_tokens=5)
@@ -188,7 +210,7 @@ def test_degrade_shortens_the_output_to_what_the_context_leaves() -> None:
     engine.add("hopeless", prompt(510), max_tokens=100)
     ended = engine.run()
     assert len(ended["a"].output) == 12
-    assert ended["a"].degraded == "max_tokens was cut from 100 to 12"
+    assert end_of(ended["a"]).degraded == "max_tokens was cut from 100 to 12"
     assert ended["hopeless"].state is RequestState.REJECTED
 
 

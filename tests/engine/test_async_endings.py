@@ -12,6 +12,7 @@ from tests.engine.simulation import Simulation, expected_tokens, prompt
 from quantgate_engine.async_llm import AsyncLLM
 from quantgate_engine.errors import RunError
 from quantgate_engine.request import AbortCause
+from quantgate_engine.request_terms import RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
 
 
@@ -115,6 +116,43 @@ def test_a_reader_that_has_enough_ends_its_request_as_finished() -> None:
 
     run(simulation, scenario)
     assert simulation.core.aborts_by_cause == {}
+
+
+def test_a_stop_that_drains_lets_open_streams_come_to_their_ends() -> None:
+    simulation = Simulation()
+    gate = Gate(free_steps=1)
+    simulation.executor.hook = gate
+
+    async def scenario(engine: AsyncLLM) -> None:
+        open_stream = asyncio.create_task(read(engine, "a", 4, 9))
+        await gate.wait_entered()
+        stopping = asyncio.create_task(engine.stop(drain=True))
+        await asyncio.sleep(0)
+        with pytest.raises(RunError, match="The engine takes no requests"):
+            await read(engine, "late", 4, 1)
+        gate.release()
+        await stopping
+        chunks = await open_stream
+        assert tokens_of(chunks) == expected_tokens(prompt(4), 9)
+        assert chunks[-1].end is not None
+        assert chunks[-1].end.status == "finished"
+        await engine.start()
+        assert tokens_of(await read(engine, "again", 4, 2)) == expected_tokens(prompt(4), 2)
+
+    run(simulation, scenario)
+
+
+def test_a_stream_has_terms_of_its_own() -> None:
+    simulation = Simulation()
+
+    async def scenario(engine: AsyncLLM) -> None:
+        terms = RequestTerms(slo_class="batch", timeout_s=2e-6)
+        stream = engine.stream("a", prompt(4), SamplingParams(max_tokens=200), terms)
+        chunks = [chunk async for chunk in stream]
+        assert chunks[-1].end is not None
+        assert (chunks[-1].end.status, chunks[-1].end.abort_cause) == ("aborted", "timeout")
+
+    run(simulation, scenario)
 
 
 def test_a_reader_too_slow_for_its_queue_is_given_up_and_told_so() -> None:

@@ -126,13 +126,16 @@ class KVManager:
         self._owed_blocks += table.owed_blocks
         self._table_tokens += start.tokens
 
-    def promise(self, owner: str, tokens: int) -> bool:
-        """Makes sure that `owner` can grow to `tokens` slots; false where there are not blocks enough for that."""
+    def promise(self, owner: str, tokens: int, capacity: int | None = None) -> bool:
+        """Makes sure that `owner` can grow to `tokens` slots; false where there are not blocks enough for that.
+
+        capacity: blocks that may be committed in all; None: as many as there are.
+        """
         table = self._tables[owner]
         extra = self.blocks_for(tokens) - table.promised_blocks
         if extra <= 0:
             return True
-        if not self.has_room(FROM_SCRATCH, extra * self.block_size):
+        if not self.has_room(FROM_SCRATCH, extra * self.block_size, capacity=capacity):
             return False
         table.promised_blocks += extra
         self._owed_blocks += extra

@@ -113,15 +113,21 @@ class Scheduler:
 
     def _decode(self, draft: StepDraft, now_ns: int) -> None:
         ready: dict[str, Request] = {}
+        capacity = self._capacity()
         for request in self._queues.in_state(RequestState.DECODING):
             while request.state is RequestState.DECODING:
-                if self._kv.promise(request.request_id, request.num_tokens):
+                if self._kv.promise(request.request_id, request.num_tokens, capacity):
                     ready[request.request_id] = request
                     break
                 victim = self._give_way(draft, now_ns)
                 ready.pop(victim.request_id, None)
+                capacity = self._capacity()
         draft.decode.extend([self._schedule(request, 1, now_ns) for request in ready.values()])
         draft.budget -= len(ready)
+
+    def _capacity(self) -> int | None:
+        """Blocks that those that run may come to hold; one alone may go on, also where the cap was lowered below it."""
+        return self._admission.capacity_blocks if self.num_active > 1 else None
 
     def _give_way(self, draft: StepDraft, now_ns: int) -> Request:
         """Preempts one active request, which may be the very one that needs the block."""
