@@ -22,7 +22,7 @@ def bench(
     batch_sizes: Annotated[str, typer.Option(help="Batch sizes for decode.")] = "1,8,16",
     context: Annotated[int, typer.Option(min=1, help="Context tokens of each request while decode is measured.")] = 512,
     repeats: Annotated[int, typer.Option(min=1, help="Measurements of each figure; the median is reported.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of the random prompts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random prompts.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="Compute threads.")] = None,
     max_step_tokens: Annotated[int, typer.Option(min=1, help="Token budget of one engine step.")] = 512,
     json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,

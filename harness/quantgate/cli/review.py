@@ -25,7 +25,7 @@ def export(
     run: Annotated[Path, typer.Argument(help=_RUN_HELP)],
     items: Annotated[int, typer.Option(min=1, help="Most pairs of answers in the queue.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, .yaml or .jsonl.")],
-    seed: Annotated[int | None, typer.Option(help="Seed of draw and order; default: the run's own.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of draw and order; default: the run's own.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
+from quantgate.cli.flag_values import settings_from_flags
 from quantgate.cli.traffic_flags import (
     ClipPolicyFlag,
     LimitFlag,
@@ -37,7 +38,7 @@ def run(
     suite: Annotated[str | None, typer.Argument(help="Suite file or bundled suite; default: quick.")] = None,
     policy: Annotated[str | None, typer.Option(help="Policy file or name; default: the suite's own.")] = None,
     model: Annotated[str | None, typer.Option(help="Another model than the suite's; with servers, theirs.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Another seed than the suite's.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Another seed than the suite's.")] = None,
     results: Annotated[Path, typer.Option(help="Folder that the run's folder is made in.")] = DEFAULT_RESULTS,
     no_text: Annotated[bool, typer.Option("--no-text", help="Keep prompts and answers out of the results.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print verdict.json on standard output.")] = False,
@@ -138,17 +139,21 @@ def run(
             limit=limit,
             sample=sample,
         )
-        workload = WorkloadConfig(
-            trace=str(log),
-            format=log_format,
-            columns=None if columns is None else str(columns),
-            redact=not no_redact,
-            history=history,
-            transforms=transforms,
-            blocks=blocks,
-            passes=passes or (2 if one_at_a_time else 1),
-            output_lengths=output_lengths,
-            request_timeout_s=request_timeout,
+        workload = settings_from_flags(
+            WorkloadConfig,
+            {
+                "trace": str(log),
+                "format": log_format,
+                "columns": None if columns is None else str(columns),
+                "redact": not no_redact,
+                "history": history,
+                "transforms": transforms,
+                "blocks": blocks,
+                "passes": passes or (2 if one_at_a_time else 1),
+                "output_lengths": output_lengths,
+                "request_timeout_s": request_timeout,
+            },
+            {"trace": "--log", "request_timeout_s": "--request-timeout"},
         )
         servers = ServerArms(
             baseline=baseline,
@@ -177,8 +182,8 @@ def run(
         typer.echo(finished.verdict.model_dump_json(by_alias=True, indent=2))
     else:
         terminal_table(finished.run, finished.verdict, Console())
-        console.print(f"report: {finished.folder / 'report.html'}", markup=False, highlight=False)
-        console.print(f"again:  {shlex.join(options.command)}", markup=False, highlight=False)
+        console.print(f"report: {finished.folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"again:  {shlex.join(options.command)}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(finished.verdict.exit_code)
 
 

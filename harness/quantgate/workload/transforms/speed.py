@@ -20,7 +20,7 @@ class Speed(Transform):
     """
 
     kind: Literal["speed"] = "speed"
-    factor: float = Field(gt=0, allow_inf_nan=False, description="2 is twice as fast, 0.5 half as fast")
+    factor: float = Field(ge=0.001, le=1_000_000, description="2 is twice as fast, 0.5 half as fast")
 
     @override
     def apply(self, records: Sequence[TraceRecord], context: TransformContext) -> Transformed:
