@@ -121,14 +121,14 @@ class Suite(_Strict):
         if self.device == "one_at_a_time":
             if self.workload.passes % 2:
                 raise ValueError(
-                    f"device is one_at_a_time, so whole passes take turns (A B, B A), but workload.passes is "
+                    "the device holds one arm at a time, so that whole passes take turns (A B, B A), but passes is "
                     f"{self.workload.passes}; give an even number"
                 )
             fixed = [arm.arm_id for arm in self.arms if not (isinstance(arm, OpenAIArmConfig) and arm.launch)]
             if fixed:
                 raise ValueError(
-                    f"device is one_at_a_time, but nothing says how to launch arm {fixed[0]}; add its launch, or share "
-                    "the device"
+                    f"the device holds one arm at a time, but nothing says how to launch arm {fixed[0]}; say how, or "
+                    "let the arms share the device"
                 )
         return self
 

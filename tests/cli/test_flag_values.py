@@ -66,6 +66,25 @@ def test_engine_flags(flags, sentence):
 
 
 @pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--candidate", "junk"), "--candidate: 'junk' is no http or https URL; expected one such as http://localhost"),
+        (("--candidate", "x/y=http://c:1"), "--candidate: expected text that matches "),
+        (("--candidate", "c=http://c:1", "--candidate", "c=http://d:1"), "--candidate: two arms are called 'c'; give"),
+        (("--tokenizer", ""), "--tokenizer: expected text of at least 1 characters, got ''."),
+        (("--key-env", ""), "--key-env: expected text of at least 1 characters, got ''."),
+        (("--model", ""), "--model: expected text of at least 1 characters, got ''."),
+        (("--policy", ""), "policy '' is neither a file nor a bundled policy"),
+        (("--launch-baseline", "'x"), "--launch-baseline: the command cannot be split into words (No closing quotatio"),
+        (("--launch-candidate", " "), "--launch-candidate: the command is empty; expected the program and its argume"),
+        (("--one-at-a-time",), "The command line: the device holds one arm at a time, but nothing says how to launch"),
+    ],
+)
+def test_flags_of_servers(flags, sentence):
+    assert complaint(*SERVERS, *flags).startswith(sentence)
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("judge", "r", "--price-in", "inf"), "'--price-in': expected a finite number, got inf"),

@@ -166,8 +166,10 @@ def run(
             launch_candidates=launch_candidate or (),
             one_at_a_time=one_at_a_time,
         )
-        loaded = server_suite(servers, workload, policy or "chat", seed=seed or 0)
-    chosen_policy = load_policy(find_policy(policy or loaded.suite.policy, beside=loaded.path.parent))
+        loaded = server_suite(servers, workload, "chat" if policy is None else policy, seed=seed or 0)
+    chosen_policy = load_policy(
+        find_policy(loaded.suite.policy if policy is None else policy, beside=loaded.path.parent)
+    )
     chosen_policy = chosen_policy.allowing(may_differ or ())
     tasks = loaded.suite.quality.load_tasks(tasks_folder(loaded.path)) if loaded.suite.quality else []
     options = RunOptions(
