@@ -25,7 +25,7 @@ _CONFIDENCE = 0.95
 
 
 def judge(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, such as results/20270131-101500-abc.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run, such as results/20270131T101500Z-3f9c.")],
     endpoint: Annotated[str, typer.Option(metavar="URL", help="Root of an OpenAI-compatible server.")],
     model: Annotated[str, typer.Option(metavar="NAME", help="The judging model, as the server calls it.")],
     items: Annotated[int, typer.Option(min=1, help="Requests to draw; every arm is compared on the same ones.")],
@@ -52,7 +52,7 @@ def judge(
     Shows what it will cost and asks. What is judged is kept in the run's folder, is not paid for again, and counts for
     the policy rule `preference`: quantgate gate RUN.
 
-    Example: quantgate judge results/20270131-101500-abc --endpoint https://api.example.com --model judge-1 --items 100
+    Example: quantgate judge results/20270131T101500Z-3f9c --endpoint https://api.example.com --model judge --items 100
     --budget-requests 500 --budget-tokens 1000000 --price-in 0.15 --price-out 0.60
     """
     from quantgate.judging.cost import Prices

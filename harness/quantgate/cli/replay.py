@@ -26,7 +26,7 @@ from quantgate.progress import ProgressReporter
 
 
 def replay(
-    trace: Annotated[Path, typer.Argument(help="Trace file: quantgate JSONL or Azure LLM inference CSV.")],
+    trace: Annotated[Path, typer.Argument(help="Trace: quantgate JSONL, request log, or Azure LLM inference CSV.")],
     model: Annotated[str, typer.Option(help="Known name, Hugging Face folder or id, or GGUF file.")] = (
         "smollm2-135m-instruct"
     ),
@@ -50,7 +50,7 @@ def replay(
 ) -> None:
     """Replay a recorded trace on one arm: latency, throughput, and a certificate of delivered against intended load.
 
-    Example: quantgate replay trace.csv --window 0:120 --thin 0.1 --max-prompt-tokens 512 --max-output-tokens 64
+    Example: quantgate replay access.jsonl --window 0:120 --thin 0.1 --max-prompt-tokens 512 --max-output-tokens 64
     """
     from quantgate.arms.config import BundledArmConfig
     from quantgate.run.arms import ArmPlan

@@ -17,7 +17,7 @@ IMPORT_SCHEMA = "quantgate.review-import/1"
 
 review = typer.Typer(name="review", help="Have people judge answers of a run: export a queue, import it filled in.")
 
-_RUN_HELP = "Folder of a run, such as results/20270131-101500-abc."
+_RUN_HELP = "Folder of a run, such as results/20270131T101500Z-3f9c."
 
 
 @review.command("export")
@@ -33,7 +33,7 @@ def export(
 
     Which answer is whose stays in the run's folder (review_key.json).
 
-    Example: quantgate review export results/20270131-101500-abc --items 50 --out queue.yaml
+    Example: quantgate review export results/20270131T101500Z-3f9c --items 50 --out queue.yaml
     """
     from quantgate.judging.review.export_queue import export_queue
     from quantgate.judging.review.queue_file import queue_text
@@ -73,7 +73,7 @@ def import_(
 
     Nothing is taken from a file with a mistake in it.
 
-    Example: quantgate review import results/20270131-101500-abc queue.yaml --reviewer anna
+    Example: quantgate review import results/20270131T101500Z-3f9c queue.yaml --reviewer anna
     """
     from quantgate.judging.review.import_queue import import_reviews
     from quantgate.judging.review.queue_file import read_queue
