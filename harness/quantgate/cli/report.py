@@ -39,7 +39,7 @@ def report(
         raise ConfigurationError(
             f"--output is {output}, but {len(runs)} reports are to be written; name an existing folder, or one run."
         )
-    console = Console(stderr=True)
+    console = Console(stderr=True, soft_wrap=True)
     written = []
     for folder in runs:
         run = load_run(folder)

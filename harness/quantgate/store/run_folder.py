@@ -15,6 +15,7 @@ from quantgate.problem import first_problem
 from quantgate.store.atomic_file import write_atomically, write_error
 from quantgate.store.manifest import MANIFEST_SCHEMA, RunManifest
 from quantgate.store.redaction import manifest_without_text, without_text
+from quantgate.store.results_folder import not_a_folder
 from quantgate.store.run_id import new_run_id
 from quantgate.store.schemas import OPTIONAL_TABLES, TABLES
 from quantgate.store.table_file import read_table, write_table
@@ -53,9 +54,7 @@ class RunFolder:
             path.mkdir()
         except FileExistsError:
             if not results.is_dir():
-                raise RunError(
-                    f"Cannot write results under {results}: it is not a folder; choose another one."
-                ) from None
+                raise not_a_folder(results) from None
             return cls.create(results, now=now, random=random, keep_text=keep_text)
         except OSError as error:
             raise write_error(path, error) from error
