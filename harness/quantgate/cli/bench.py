@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -11,6 +12,8 @@ from rich.table import Table
 
 from quantgate.progress import ProgressReporter
 from quantgate_engine.errors import ConfigurationError
+
+Value = TypeVar("Value", int, str)
 
 
 def bench(
@@ -35,7 +38,7 @@ def bench(
 
     settings = BenchSettings(
         model=model,
-        schemes=tuple(part.strip() for part in schemes.split(",") if part.strip()),
+        schemes=_distinct([part.strip() for part in schemes.split(",") if part.strip()], "--schemes"),
         prompt_lengths=_integers(prompt_lengths, "--prompt-lengths"),
         batch_sizes=_integers(batch_sizes, "--batch-sizes"),
         context_tokens=context,
@@ -53,6 +56,14 @@ def bench(
         _print_table(document)
 
 
+def _distinct(values: Sequence[Value], option: str) -> tuple[Value, ...]:
+    """Raises ConfigurationError for a value that stands twice: it would be measured once and look like an oversight."""
+    for value in values:
+        if values.count(value) > 1:
+            raise ConfigurationError(f"{option} names {value} twice; name it once.")
+    return tuple(values)
+
+
 def _integers(text: str, option: str) -> tuple[int, ...]:
     try:
         numbers = tuple(int(part) for part in text.split(","))
@@ -60,7 +71,7 @@ def _integers(text: str, option: str) -> tuple[int, ...]:
         numbers = ()
     if not numbers or min(numbers) < 1:
         raise ConfigurationError(f"{option} is {text!r}; expected positive integers separated by commas.")
-    return numbers
+    return _distinct(numbers, option)
 
 
 def _print_table(document: dict[str, Any]) -> None:
