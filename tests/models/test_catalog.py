@@ -278,3 +278,8 @@ def test_a_cache_where_no_folder_can_be_made_is_told(tmp_path, place):
     sentence = r"cannot be written \(.*\); set QUANTGATE_CACHE to a folder that you may write to"
     with pytest.raises(ConfigurationError, match=sentence), locked(tmp_path / place / "models" / "m"):
         pass
+
+
+def test_the_home_of_nobody_is_no_model(cache):
+    with pytest.raises(ModelError, match="there is no model of this name"):
+        resolve_model("~nosuchuser/model", cache)

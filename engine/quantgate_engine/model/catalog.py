@@ -17,7 +17,7 @@ from quantgate_engine.model.known_models import KNOWN_MODELS, KnownModel
 from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_engine.model.model_record import has_record, read_record, write_record
 from quantgate_engine.model.user_folder import open_user_folder
-from quantgate_kernels.cache_root import cache_root
+from quantgate_kernels.cache_root import cache_root, with_home
 
 __all__ = ["ModelFolder", "Progress", "cached_folder", "resolve_model"]
 
@@ -42,7 +42,7 @@ def resolve_model(
     known = KNOWN_MODELS.get(str(name_or_path).lower())
     if known is not None:
         return _known_model(known, cache, progress)
-    path = Path(name_or_path).expanduser()
+    path = with_home(name_or_path)
     if path.is_dir():
         return _user_folder(path, cache)
     if path.is_file():

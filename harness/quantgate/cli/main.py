@@ -29,6 +29,8 @@ from quantgate.cli.serve import serve
 from quantgate.cli.termination import INTERRUPTED, leave, termination_interrupts
 from quantgate_engine.errors import QuantgateError
 
+_NO_SUCH_PLACE = frozenset({errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP})
+"""A path of the user's that cannot even be looked at, in whichever argument or file it stands."""
 EXIT_CODES = """Exit codes: 0 ship, 1 regression (do not ship), 2 usage or configuration, 3 the run failed or its
 load was not delivered, 4 not enough evidence, 5 baseline missing or not comparable, 130 interrupted
 (Ctrl-C, SIGTERM)."""
@@ -93,6 +95,8 @@ def run_command() -> int:
         if error.errno == errno.ENOSPC:
             where = error.filename or "while writing results"
             return _told(f"The disk is full ({where}); free some space and run again.", 3)
+        if error.errno in _NO_SUCH_PLACE and error.filename:
+            return _told(f"{error.filename}: {error.strerror}; check the path and its permissions.", 2)
         return _unexpected(error)
     except Exception as error:  # noqa: BLE001 - the contract: no traceback reaches the user, exit code 3
         return _unexpected(error)
