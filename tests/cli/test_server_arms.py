@@ -16,8 +16,10 @@ from tests.engine.tiny_model import save_tiny_model
 from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 
 from quantgate.cli.main import main
+from quantgate.resources import bundled_root
 from quantgate.store.run_folder import LoadedRun, load_run
 
+DEAD = ("--baseline", "http://127.0.0.1:9", "--candidate", "http://127.0.0.1:9")
 POLICY = """\
 schema: quantgate.policy/1
 name: tiny
@@ -177,8 +179,12 @@ def test_arms_with_unlike_tokenizers_are_refused(suite, run, tmp_path, capsys):
     [
         (["--baseline", "http://127.0.0.1:9"], "--baseline URL, --candidate URL and --log FILE together"),
         (["--log", "access.jsonl"], "--log needs --baseline and --candidate"),
-        (["--baseline", "fp16:8000", "--candidate", "http://a", "--log", "x"], "field arms.0.url: 'fp16:8000'"),
-        (["--baseline", "http://127.0.0.1:9", "--candidate", "http://127.0.0.1:9", "--log", "x"], "127.0.0.1:9"),
+        (
+            ["--baseline", "fp16:8000", "--candidate", "http://a", "--log", "x"],
+            "--baseline: 'fp16:8000' is no http or https URL",
+        ),
+        ([*DEAD, "--log", "x"], "x: there is no such trace file"),
+        ([*DEAD, "--log", str(bundled_root() / "replay_samples" / "quick.jsonl")], "127.0.0.1:9"),
     ],
 )
 def test_bad_flags_and_dead_urls_are_one_sentence(flags, sentence, run, capsys):

@@ -197,7 +197,7 @@ def test_an_arm_whose_load_was_not_delivered_gets_no_verdict(
     [
         ({"state": "interrupted", "phase": "quality"}, False),
         ({"state": "running", "phase": "replay"}, False),
-        ({"state": "running", "phase": "judge"}, True),
+        ({"state": "complete", "phase": "judge", "failure": "interrupted"}, True),
         ({"fidelity": []}, False),
     ],
 )

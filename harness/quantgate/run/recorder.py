@@ -10,7 +10,7 @@ from typing import Any
 from quantgate.store.disk_reserve import DiskReserve
 from quantgate.store.manifest import RunManifest
 from quantgate.store.redaction import INTERRUPTED
-from quantgate.store.run_folder import RunFolder
+from quantgate.store.run_folder import RunFolder, stored_rows
 
 
 class RunRecorder:
@@ -41,7 +41,8 @@ class RunRecorder:
 
     def measured(self) -> None:
         """Everything was measured: from here on the run can be judged, whatever becomes of its own verdict."""
-        self.update(state="complete", phase="judge", finished_utc=self._timestamp())
+        rows = stored_rows(self.folder.path)
+        self.update(state="complete", phase="judge", finished_utc=self._timestamp(), table_rows=rows)
 
     def interrupted(self) -> None:
         self._end(state="interrupted", finished_utc=self._timestamp(), failure=INTERRUPTED)

@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from quantgate.json_text import parse_json
 from quantgate.problem import first_problem
 from quantgate.validation import load_yaml_model
 from quantgate_engine.errors import ConfigurationError
@@ -118,7 +119,7 @@ def _from_jsonl(path: Path) -> tuple[str, list[FiledItem]]:
 
 def _parsed(place: str, line: str, model: type[Model]) -> Model:
     try:
-        document = json.loads(line)
+        document = parse_json(line)
     except ValueError as error:
         raise ConfigurationError(f"{place}: not valid JSON: {error}.") from None
     try:
