@@ -25,7 +25,7 @@ def imported(tmp_path: Path, *rows: dict[str, Any] | str, **settings: Any) -> Im
 def refusal(tmp_path: Path, *rows: dict[str, Any] | str, **settings: Any) -> str:
     with pytest.raises(ConfigurationError) as caught:
         imported(tmp_path, *rows, **settings)
-    return str(caught.value)
+    return str(caught.value).removeprefix(f"{tmp_path}/")
 
 
 def counts(trace: ImportedTrace) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,20 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     assert "cannot be read" in refusal(tmp_path)
 
 
+def test_what_never_ends_is_no_trace(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        assert refusal(path) == f"{path}: the trace cannot be read (it is no regular file); expected a file."
+
+
+def test_times_that_lie_decades_apart_are_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "x.csv"
+    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n0001-01-01 00:00:00,5,6\n9999-12-31 23:59:59,5,6\n")
+    assert refusal(trace).startswith(
+        f"{trace}, line 3: expected a time within 1000000000 s of the first row's, got one "
+    )
+
+
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf", b"  \r\n"])
 def test_an_empty_file_is_refused(tmp_path: Path, content: bytes) -> None:
     trace = tmp_path / "empty.jsonl"
@@ -47,7 +62,7 @@ def test_bytes_that_are_no_utf_8_are_named_by_line_and_byte(tmp_path: Path) -> N
     trace = tmp_path / "x.jsonl"
     trace.write_bytes(ROW + b'{"id": "caf\xe9"}\n')
     assert refusal(trace) == (
-        "x.jsonl, line 2, byte 12: expected UTF-8 text, got the byte 0xe9; save the file as UTF-8."
+        f"{trace}, line 2, byte 12: expected UTF-8 text, got the byte 0xe9; save the file as UTF-8."
     )
 
 

@@ -26,7 +26,7 @@ def read_lines(path: Path) -> Iterator[SourceLine]:
                 text = raw.decode("utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
                 raise ConfigurationError(
-                    f"{path.name}, line {number}, byte {error.start + 1}: expected UTF-8 text, "
+                    f"{path}, line {number}, byte {error.start + 1}: expected UTF-8 text, "
                     f"got the byte 0x{raw[error.start]:02x}; save the file as UTF-8."
                 ) from None
             if text.strip():
@@ -41,6 +41,8 @@ def trace_sha256(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedReader]:
+    if path.exists() and not path.is_file():
+        raise ConfigurationError(f"{path}: the trace cannot be read (it is no regular file); expected a file.")
     try:
         with path.open("rb") as file:
             yield file
