@@ -15,7 +15,7 @@ from quantgate.cli.main import run_command
 from quantgate.run import arms as run_arms_module
 from quantgate.run import run_suite as run_suite_module
 from quantgate.run import session as session_module
-from quantgate.store import table_file
+from quantgate.store import disk_reserve, table_file
 from quantgate.store.run_folder import load_run
 from quantgate_engine.errors import ConfigurationError
 
@@ -165,7 +165,10 @@ def test_an_interrupt_while_loading_leaves_nothing(suite, quantgate, tmp_path, m
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_written(suite, quantgate, tmp_path, monkeypatch, capsys):
+    reserved = []
+
     def full(*_: object, **__: object) -> None:
+        reserved.extend(path.stat().st_size for path in only_folder(tmp_path / "results").glob(".reserve"))
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(table_file.pq, "write_table", full)
@@ -174,11 +177,26 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_written(suite, quan
     assert "the disk is full" in error
     assert "Traceback" not in error
     folder = only_folder(tmp_path / "results")
+    assert reserved == [128 * 1024]
     manifest = load_run(folder).manifest
     assert manifest.state == "failed"
     assert "the disk is full" in manifest.failure
     assert not list(folder.glob("*.parquet"))
     assert not list(folder.glob(".*"))
+
+
+def test_a_disk_without_space_for_the_last_words_is_told_before_the_replay(
+    suite, quantgate, tmp_path, monkeypatch, capsys
+):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk_reserve.os, "posix_fallocate", full)
+    assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 3
+    error = capsys.readouterr().err
+    assert "the disk is full" in error
+    assert "replay: started" not in error
+    assert not list((tmp_path / "results").iterdir())
 
 
 def test_an_unexpected_error_is_one_sentence_with_exit_code_3(suite, quantgate, tmp_path, monkeypatch, capsys):

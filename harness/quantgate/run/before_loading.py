@@ -11,6 +11,7 @@ from quantgate.run.arms import ArmPlan
 from quantgate.run.workload_phase import Traffic, read_traffic
 from quantgate.store.results_folder import check_writable
 from quantgate.suite import WorkloadConfig
+from quantgate.traces.source_text import read_lines
 from quantgate_engine.executor.kv_cache import context_limit
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.config import read_decoder_config
@@ -34,6 +35,8 @@ def traffic_before_loading(
     Raises ConfigurationError, ModelError or RunError.
     """
     check_writable(results)
+    # Before a model is fetched for its tokenizer, which may take minutes.
+    next(read_lines(trace), None)
     known = _foreknown(arms)
     return read_traffic(trace, workload, known.tokenizer, seed, known.max_context_tokens, columns)
 
