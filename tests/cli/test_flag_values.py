@@ -87,6 +87,7 @@ def test_flags_of_servers(flags, sentence):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (("report", "r", "--price-per-hour", "inf"), "'--price-per-hour': expected a finite number, got inf"),
         (("judge", "r", "--price-in", "inf"), "'--price-in': expected a finite number, got inf"),
         (("judge", "r", "--seed", "-1"), "'--seed': "),
         (("policy", "init", "r", "--headroom", "inf"), "'--headroom': expected a finite number, got inf"),

@@ -116,6 +116,15 @@ def test_a_write_that_fails_leaves_the_last_complete_state(
     ]
 
 
+def test_a_folder_in_the_place_of_a_file_is_told_with_what_to_do(tmp_path: Path) -> None:
+    folder = store_complete_run(tmp_path)
+    (folder.path / "verdict.json").mkdir()
+    with pytest.raises(
+        RunError, match=r"verdict\.json: a folder of that name is in the way; move it away and run again\.$"
+    ):
+        folder.write_text("verdict.json", "{}")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
 def test_a_full_disk_is_said_in_one_sentence_and_leaves_nothing_half_written(tmp_path: Path) -> None:
     folder = store_complete_run(tmp_path)
