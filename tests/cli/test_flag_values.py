@@ -85,6 +85,15 @@ def test_flags_of_servers(flags, sentence):
 
 
 @pytest.mark.parametrize(
+    "flags",
+    [("--log", "t.jsonl"), ("--window", "0:5"), ("--passes", "1"), ("--one-at-a-time",), ("--request-timeout", "5")],
+    ids=lambda flags: flags[0],
+)
+def test_a_flag_that_a_suite_would_not_heed_is_refused(flags):
+    assert complaint("run", "quick", *flags).startswith(f"{flags[0]} needs --baseline and --candidate; what a suite")
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("report", "r", "--price-per-hour", "inf"), "'--price-per-hour': expected a finite number, got inf"),

@@ -34,7 +34,17 @@ _SERVERS = "Servers instead of a suite"
 _TRAFFIC = "Traffic of the servers"
 
 
+_ONLY_WITH_SERVERS = frozenset(
+    {
+        "tokenizer", "api", "key_env", "launch_baseline", "launch_candidate", "one_at_a_time", "log", "log_format",
+        "columns", "no_redact", "history", "output_lengths", "window", "speed", "thin", "max_prompt_tokens",
+        "max_output_tokens", "clip_policy", "limit", "sample", "blocks", "passes", "request_timeout",
+    }
+)  # fmt: skip
+
+
 def run(
+    context: typer.Context,
     suite: Annotated[str | None, typer.Argument(help="Suite file or bundled suite; default: quick.")] = None,
     policy: Annotated[str | None, typer.Option(help="Policy file or name; default: the suite's own.")] = None,
     model: Annotated[str | None, typer.Option(help="Another model than the suite's; with servers, theirs.")] = None,
@@ -121,8 +131,7 @@ def run(
     from quantgate.suite import WorkloadConfig, load_suite
 
     if baseline is None and candidate is None:
-        if log is not None:
-            raise ConfigurationError("--log needs --baseline and --candidate; a suite file names its own trace.")
+        _refuse_flags_of_servers(context)
         loaded = load_suite(find_suite(suite or DEFAULT_SUITE)).with_changes(model=model, seed=seed)
     else:
         if suite is not None or baseline is None or not candidate or log is None:
@@ -187,6 +196,16 @@ def run(
         console.print(f"report: {finished.folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
         console.print(f"again:  {shlex.join(options.command)}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(finished.verdict.exit_code)
+
+
+def _refuse_flags_of_servers(context: typer.Context) -> None:
+    """A flag that would change nothing is a mistake that the results would hide."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in _ONLY_WITH_SERVERS and source is not None and source.name == "COMMANDLINE":
+            raise ConfigurationError(
+                f"{parameter.opts[0]} needs --baseline and --candidate; what a suite replays stands in its file."
+            )
 
 
 def _perturbations(option: str | None, seed: int) -> dict[str, WeightPerturbation]:
