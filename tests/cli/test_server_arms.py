@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.cli.tiny_suite import write_tiny_suite
+from tests.engine.byte_tokenizer import END, VOCABULARY, save_byte_tokenizer
 from tests.engine.tiny_model import save_tiny_model
-from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 
 from quantgate.cli.main import main
 from quantgate.resources import bundled_root
@@ -162,8 +162,8 @@ def test_arms_that_serve_unlike_models_are_refused_before_anything_is_replayed(s
 
 def test_arms_with_unlike_tokenizers_are_refused(suite, run, tmp_path, capsys):
     other = tmp_path / "other"
-    save_tiny_model(other)
-    save_tiny_tokenizer(other, vocab_size=250)
+    save_tiny_model(other, vocab_size=VOCABULARY, eos_token_id=END, bos_token_id=None)
+    save_byte_tokenizer(other)
     document = yaml.safe_load(served_suite(suite).read_text())
     document["tokenizer"] = None
     document["arms"][1]["launch"]["command"] = serve(other, "int8-w8a16")
