@@ -183,7 +183,7 @@ def test_logits_refuse_what_does_not_fit(tokens: list[int], message: str, folder
         ),
         (
             {"threads": 100_000},
-            r"^EngineConfig\.threads is 100000, and this machine has \d+ cores; expected at most \d+\.",
+            r"^threads is 100000, and this machine has \d+ cores; expected at most \d+\.",
         ),
     ],
 )

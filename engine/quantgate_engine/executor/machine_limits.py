@@ -17,8 +17,7 @@ def require_threads(threads: int) -> None:
     cores = os.cpu_count() or 1
     if threads > THREADS_PER_CORE * cores:
         raise ConfigurationError(
-            f"EngineConfig.threads is {threads}, and this machine has {cores} cores; expected at most "
-            f"{THREADS_PER_CORE * cores}."
+            f"threads is {threads}, and this machine has {cores} cores; expected at most {THREADS_PER_CORE * cores}."
         )
 
 
