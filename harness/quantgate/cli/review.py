@@ -35,6 +35,7 @@ def export(
 
     Example: quantgate review export results/20270131T101500Z-3f9c --items 50 --out queue.yaml
     """
+    from quantgate.judging.live_history import left_out_words
     from quantgate.judging.review.export_queue import export_queue
     from quantgate.judging.review.queue_file import queue_text
     from quantgate.judging.review.review_key import KEY_FILE, read_key
@@ -56,9 +57,11 @@ def export(
         folder.write_table("judgements", table_of([*loaded.judgements.to_pylist(), *exported.rows]))
     write_atomically(out, partial(Path.write_text, data=text, encoding="utf-8"))
     count = len(exported.queue.items)
-    Console(stderr=True).print(f"{count} pairs to review: {out}", markup=False, highlight=False, soft_wrap=True)
+    for line in [f"{count} pairs to review: {out}", *left_out_words(exported.later_turns)]:
+        Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
     if json_output:
-        typer.echo(json.dumps({"schema": EXPORT_SCHEMA, "queue": str(out), "items": count}))
+        counts = {"items": count, "later_turns_left_out": exported.later_turns}
+        typer.echo(json.dumps({"schema": EXPORT_SCHEMA, "queue": str(out)} | counts))
 
 
 @review.command("import")

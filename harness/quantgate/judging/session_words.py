@@ -7,20 +7,21 @@ from quantgate.judging.cost import Prices
 from quantgate.judging.finding_words import arm_line, calibration_words, position_words
 from quantgate.judging.judge_run import PreparedJudging
 from quantgate.judging.judging_session import SessionOutcome
+from quantgate.judging.live_history import left_out_words
 from quantgate.judging.summary import JudgingSummary
 
 
 def cost_statement(prepared: PreparedJudging, prices: Prices | None) -> list[str]:
     """Before the first call: how many calls, how many tokens, how much money."""
     plan, order = prepared.plan, prepared.order
-    drawn = (
-        f"{plan.items:,} requests drawn, {len(plan.pairs):,} pairs of answers: {plan.identical:,} identical (ties, no "
-        f"call), {plan.judged_before:,} judged before, {plan.to_ask:,} to judge."
-    )
-    if not plan.to_ask:
-        return [drawn]
     lines = [
-        drawn,
+        *left_out_words(prepared.later_turns),
+        f"{plan.items:,} requests drawn, {len(plan.pairs):,} pairs of answers: {plan.identical:,} identical (ties, no "
+        f"call), {plan.judged_before:,} judged before, {plan.to_ask:,} to judge.",
+    ]
+    if not plan.to_ask:
+        return lines
+    lines += [
         f"Cost: {plan.likely.requests:,} calls of {order.model}; about {_usage(plan.likely, prices)}; at most "
         f"{_usage(plan.most, prices)}, further calls after failures aside.",
         f"Budget: {order.budget_requests:,} calls and {order.budget_tokens:,} tokens"

@@ -26,6 +26,7 @@ def judging_document(
         "judge": prepared.order.model,
         "plan": {
             "requests_drawn": plan.items,
+            "later_turns_left_out": prepared.later_turns,
             "pairs": len(plan.pairs),
             "identical": plan.identical,
             "judged_before": plan.judged_before,
