@@ -242,7 +242,12 @@ WRONG = [
         wrong(messages=[{"role": "user", "content": 3}]),
         ", field request.messages.0.content: expected a text or a list of parts, got a number.",
     ),
-    (wrong(max_tokens=2.5), ", field request.max_tokens: expected a number of tokens from 0 to 1000000000, got 2.5."),
+    (wrong(max_tokens=2.5), ", field request.max_tokens: expected a number of tokens from 0 to 10000000, got 2.5."),
+    (wrong(n=0), ", field request.n: expected a number of answers from 1 to 10000000, got 0."),
+    (
+        chat_row(1769860801, "hi", tokens=999_999_999),
+        ", field response.usage.completion_tokens: expected a number of tokens from 0 to 10000000, got 999999999.",
+    ),
     ("[1]", ": expected one JSON object, got another JSON value."),
     (
         '{"timestamp": 1',

@@ -13,7 +13,7 @@ from quantgate.traces.consistency import check_consistency
 from quantgate.traces.reader import read_trace
 from quantgate.traces.record import TraceRecord
 from quantgate.traces.registry import LocatedRecord, TraceFormat, register_trace_format, trace_formats
-from quantgate.traces.source_text import trace_sha256
+from quantgate.traces.source_text import LONGEST_ROW_BYTES, read_lines, trace_sha256
 from quantgate_engine.errors import ConfigurationError
 
 ROW = b'{"id": "a", "offset": 0, "prompt": "hi", "max_tokens": 3}\n'
@@ -64,6 +64,18 @@ def test_bytes_that_are_no_utf_8_are_named_by_line_and_byte(tmp_path: Path) -> N
     assert refusal(trace) == (
         f"{trace}, line 2, byte 12: expected UTF-8 text, got the byte 0xe9; save the file as UTF-8."
     )
+
+
+def test_a_row_that_no_model_could_read_is_refused_before_it_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"a": 1}\n' + b" " * (LONGEST_ROW_BYTES + 1) + b"\n")
+    with pytest.raises(ConfigurationError) as refused:
+        list(read_lines(path))
+    assert str(refused.value) == (
+        f"{path}, line 2: expected a row of at most 16 MB, got a longer one; shorten or remove the row."
+    )
+    path.write_bytes(b'{"a": 1}\n' + b" " * (LONGEST_ROW_BYTES - 9) + b'{"b": 2}\n')
+    assert [line.number for line in read_lines(path)] == [1, 2]
 
 
 def test_byte_order_marks_and_windows_line_ends_are_accepted(tmp_path: Path) -> None:
