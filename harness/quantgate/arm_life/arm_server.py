@@ -17,7 +17,7 @@ from quantgate.arm_life.settings import LaunchSettings
 from quantgate.targets.openai.endpoint import Endpoint, EndpointError
 from quantgate.targets.openai.settings import EndpointSettings
 from quantgate_engine.clock import Clock
-from quantgate_engine.errors import RunError
+from quantgate_engine.errors import ConfigurationError, RunError
 
 _RUNNING_ALREADY_SECONDS = 5.0
 """A server that should be up already is not waited for while it loads weights."""
@@ -170,9 +170,10 @@ class ArmServer:
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
-        raise RunError(
+        raise ConfigurationError(
             f"Arm {self.arm_id}: something serves at {self.endpoint.url} already, so the arm's own server cannot; stop "
-            "it, give the arm another port, or leave launch out to measure the server that is there."
+            "it, give the arm another port, or leave launch (--launch-baseline, --launch-candidate) out to measure the "
+            "server that is there."
         )
 
     async def _never_ready(self, readiness: Readiness, process: ServerProcess, endpoint: Endpoint) -> RunError:
