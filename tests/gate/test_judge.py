@@ -225,6 +225,22 @@ def test_incomparable_runs_are_errors_with_the_documented_code(run_of: RunOf, ar
         judged(run_of(*both))
 
 
+@pytest.mark.parametrize("name", ["model", "tokenizer_fingerprint"])
+def test_what_arms_of_one_model_share_is_noted_where_the_policy_lets_it_differ(
+    run_of: RunOf, arm: Any, name: str
+) -> None:
+    def notes(own: str | None, other: str | None) -> list[str]:
+        arms = arm("fp16", "baseline", changes={name: own}), arm("int8", changes={name: other})
+        found = judged(run_of(*arms)).notes
+        return [note for note in found if "differ in" in note]
+
+    assert notes("a" * 64, "b") == [
+        f"int8 and fp16 differ in {name} (b against aaaaaaaaaaaa...); policy test does not want it equal "
+        "(must_match), so they were compared all the same."
+    ]
+    assert notes("a", "a") == []
+
+
 def test_unlike_kernel_paths_are_told(run_of: RunOf, arm: Any, both: Any) -> None:
     other = arm("int8", changes={"kernel_paths": {"linear": "int8pack"}})
     assert "int8 took other kernel paths than fp16 for linear" in judged(run_of(*both, other)).notes[0]
