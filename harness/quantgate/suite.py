@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -12,6 +12,7 @@ from quantgate.arms.config import ArmConfig, BundledArmConfig, OpenAIArmConfig
 from quantgate.quality.config import QualityConfig
 from quantgate.traces.import_settings import OtherParts
 from quantgate.validation import load_yaml_model
+from quantgate.workload.blocks import USUAL_BLOCKS
 from quantgate.workload.transforms import WorkloadTransform
 from quantgate_engine import EngineConfig
 from quantgate_engine.errors import ConfigurationError
@@ -65,7 +66,11 @@ class WorkloadConfig(_Strict):
     )
     # YAML knows lists only: a tuple is asked for less strictly than the values in it.
     transforms: tuple[WorkloadTransform, ...] = Field((), strict=False)
-    blocks: int = Field(4, ge=1, description="counterbalanced blocks that each pass is cut into")
+    blocks: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        USUAL_BLOCKS,
+        description="counterbalanced blocks that each pass is cut into; auto takes 4, or fewer where the traffic has "
+        "fewer sessions and single requests",
+    )
     passes: int = Field(1, ge=1)
     output_lengths: Literal["forced", "natural", "auto"] = Field(
         "forced", description="forced decodes exactly max_tokens; auto does so where every arm can be made to"

@@ -26,8 +26,14 @@ def with_transforms(transforms: str) -> str:
         (ARMS + TRAFFIC + "seed: -5\n", "line 7, field seed: expected a value of at least 0, got -5."),
         (ARMS + TRAFFIC + "engine: {max_step_tokens: 3}\n", "line 7, field engine: max_step_tokens is 3, below"),
         (ARMS + "workload: {trace: ''}\n", "line 6, field workload.trace: expected text of at least 1 character"),
-        (ARMS + "workload: {trace: t, blocks: true}\n", "line 6, field workload.blocks: expected an integer, got true"),
-        (ARMS + "workload: {trace: t, blocks: '4'}\n", "line 6, field workload.blocks: expected an integer, got '4'"),
+        (
+            ARMS + "workload: {trace: t, blocks: true}\n",
+            "line 6, field workload.blocks: expected an integer or 'auto', got true",
+        ),
+        (
+            ARMS + "workload: {trace: t, blocks: '4'}\n",
+            "line 6, field workload.blocks: expected an integer or 'auto', got '4'",
+        ),
         (
             ARMS + "workload: {trace: t, request_timeout_s: .inf}\n",
             "line 6, field workload.request_timeout_s: expected a finite number, got inf.",

@@ -158,7 +158,8 @@ def test_images_are_refused_or_dropped_and_counted(tmp_path: Path) -> None:
     ]
     assert refusal(tmp_path, row) == (
         "access.jsonl, line 1, field request.messages.0.content.1: expected a part of type text, got 'image_url', "
-        "which is no text to replay; leave such rows out, or drop the parts with the setting other_parts: drop."
+        "which is no text to replay; leave such rows out, or drop the parts (other_parts: drop in a suite, "
+        "--other-parts drop without one)."
     )
     trace = imported(tmp_path, row, other_parts="drop")
     assert trace.records[0].messages == (Message("user", "look"),)
@@ -263,7 +264,9 @@ def test_a_wrong_field_is_named_with_line_and_expectation(tmp_path: Path, row: A
 
 
 def test_a_small_number_is_no_time_since_1970(tmp_path: Path) -> None:
-    assert "so say its unit in a column map (time: {unit: ms})" in refusal(tmp_path, chat_row(12.5, "hi"))
+    assert "so say its unit in a column map, --columns FILE (time: {unit: ms})" in refusal(
+        tmp_path, chat_row(12.5, "hi")
+    )
 
 
 def test_what_was_written_is_not_quoted_in_errors(tmp_path: Path) -> None:

@@ -37,8 +37,9 @@ _TRAFFIC = "Traffic of the servers"
 _ONLY_WITH_SERVERS = frozenset(
     {
         "tokenizer", "api", "key_env", "launch_baseline", "launch_candidate", "one_at_a_time", "log", "log_format",
-        "columns", "no_redact", "history", "output_lengths", "window", "speed", "thin", "max_prompt_tokens",
-        "max_output_tokens", "clip_policy", "limit", "sample", "blocks", "passes", "request_timeout",
+        "columns", "no_redact", "other_parts", "history", "output_lengths", "window", "speed", "thin",
+        "max_prompt_tokens", "max_output_tokens", "clip_policy", "limit", "sample", "blocks", "passes",
+        "request_timeout",
     }
 )  # fmt: skip
 
@@ -88,6 +89,9 @@ def run(
     no_redact: Annotated[
         bool, typer.Option("--no-redact", help="Keep personal data that is recognised.", rich_help_panel=_TRAFFIC)
     ] = False,
+    other_parts: Annotated[
+        Literal["refuse", "drop"], typer.Option(help="Images in messages and the like.", rich_help_panel=_TRAFFIC)
+    ] = "refuse",
     history: Annotated[
         Literal["recorded", "live"], typer.Option(help="Whose answers later turns see.", rich_help_panel=_TRAFFIC)
     ] = "recorded",
@@ -102,7 +106,10 @@ def run(
     clip_policy: ClipPolicyFlag = "drop",
     limit: LimitFlag = None,
     sample: SampleFlag = None,
-    blocks: Annotated[int, typer.Option(min=1, help="Counterbalanced blocks of a pass.", rich_help_panel=_TRAFFIC)] = 4,
+    blocks: Annotated[
+        int | None,
+        typer.Option(min=1, help="Counterbalanced blocks of a pass; default: 4 at most.", rich_help_panel=_TRAFFIC),
+    ] = None,
     passes: Annotated[
         int | None,
         typer.Option(min=1, help="Times each arm sees it all; default: 1, one at a time 2.", rich_help_panel=_TRAFFIC),
@@ -155,9 +162,10 @@ def run(
                 "format": log_format,
                 "columns": None if columns is None else str(columns),
                 "redact": not no_redact,
+                "other_parts": other_parts,
                 "history": history,
                 "transforms": transforms,
-                "blocks": blocks,
+                "blocks": blocks or "auto",
                 "passes": passes or (2 if one_at_a_time else 1),
                 "output_lengths": output_lengths,
                 "request_timeout_s": request_timeout,

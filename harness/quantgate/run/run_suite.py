@@ -30,6 +30,7 @@ from quantgate.run.session import RunOptions, open_run, peak_memory_bytes, repla
 from quantgate.run.workload_phase import Traffic, plan_workload, settled_lengths
 from quantgate.store.run_folder import LoadedRun, load_run
 from quantgate.suite import LoadedSuite, Suite
+from quantgate.workload.blocks import USUAL_BLOCKS
 from quantgate.workload.plan import ReplayPlan
 from quantgate_engine.executor.compute_thread import each_on_compute_thread
 
@@ -71,6 +72,8 @@ def run_suite(
         plan = plan_workload(traffic, workload, arms.tokenizer, suite.seed, arms.max_context_tokens)
         recorder = open_run(arms, plan, workload, options, suite=suite, policy=policy)
         progress.note(f"results: {recorder.folder.path}")
+        if workload.blocks == "auto" and plan.num_blocks < USUAL_BLOCKS:
+            progress.note(f"blocks: {plan.num_blocks}, one for each session or single request of the traffic")
         with ended_truly(recorder, progress), server_logs_kept(arms.log_folder, recorder.folder):
             requests = replay_under(recorder, arms, plan, workload, progress)
             _quality(recorder, suite, arms, plan, requests, tasks, progress)

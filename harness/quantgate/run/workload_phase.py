@@ -17,6 +17,7 @@ from quantgate.traces.reader import import_trace
 from quantgate.traces.record import TraceRecord
 from quantgate.traces.source_text import trace_sha256
 from quantgate.traces.transform_record import TransformRecord
+from quantgate.workload.blocks import settled_blocks
 from quantgate.workload.build_plan import apply_transforms, build_plan, check_context
 from quantgate.workload.plan import ReplayPlan
 from quantgate.workload.prompt_encoder import PromptEncoder
@@ -98,7 +99,7 @@ def plan_workload(
         source_sha256=traffic.source_sha256,
         import_steps=traffic.steps,
         seed=seed,
-        blocks=workload.blocks,
+        blocks=settled_blocks(workload.blocks, traffic.records),
         output_lengths=_settled(workload),
         max_context_tokens=max_context_tokens,
     )

@@ -99,7 +99,7 @@ class RowReader:
         raise RowLeftOutError(
             "without_prompt",
             f"expected messages or a prompt, got neither (looked in {', '.join(looked_in)} and so on; say in a "
-            "column map where they are)",
+            "column map, --columns FILE, where they are)",
         )
 
     def _answer(self, row: dict[str, Any]) -> Message | None:
@@ -150,7 +150,7 @@ class RowReader:
             expected = ", ".join(as_paths(self._columns.time.path)[:3])
             raise ValueError(
                 f"field {expected.split(', ')[0]}: expected the time of the request, got nothing (looked in {expected} "
-                "and so on); say in a column map where it is"
+                "and so on); say in a column map (--columns FILE) where it is"
             )
         time_ns = _reading(partial(self._clock.to_ns, value), path, value)
         latency_ns = self._latency_ns(row)
@@ -158,7 +158,7 @@ class RowReader:
             if latency_ns is None:
                 raise ValueError(
                     f"field {path}: this time marks the answer's end, so the request's latency is needed, and the row "
-                    "has none; say in a column map where it is (latency)"
+                    "has none; say in the column map where it is (latency)"
                 )
             return time_ns - latency_ns, time_ns
         if latency_ns is not None:
