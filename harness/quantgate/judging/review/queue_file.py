@@ -72,12 +72,17 @@ def read_queue(path: Path) -> tuple[str, list[FiledItem]]:
     return _format(path).read(path)
 
 
+_LINE_BREAKS_OF_YAML = frozenset("\x85\u2028\u2029")
+"""Read back as line feeds or spaces, except where quotes escape them."""
+
+
 class _BlockDumper(yaml.SafeDumper):
     """Writes texts of several lines as blocks, so that a person can read them."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = '"' if _LINE_BREAKS_OF_YAML & set(text) else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _BlockDumper.add_representer(str, _text)
