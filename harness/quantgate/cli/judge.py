@@ -29,7 +29,7 @@ def judge(
     endpoint: Annotated[str, typer.Option(metavar="URL", help="Root of an OpenAI-compatible server.")],
     model: Annotated[str, typer.Option(metavar="NAME", help="The judging model, as the server calls it.")],
     items: Annotated[int, typer.Option(min=1, help="Requests to draw; every arm is compared on the same ones.")],
-    budget_requests: Annotated[int, typer.Option(min=1, help="Most calls of this judge on this run, ever.")],
+    budget_requests: Annotated[int, typer.Option(min=1, help="Most calls of this judge on this run, in all commands.")],
     budget_tokens: Annotated[int, typer.Option(min=1, help="Most tokens, prompts and replies together.")],
     price_in: Annotated[
         float | None, typer.Option(min=0.0, help="Price per million prompt tokens.", callback=finite)
@@ -57,7 +57,7 @@ def judge(
     """
     from quantgate.judging.cost import Prices
     from quantgate.judging.judge_run import JudgingOrder, prepare
-    from quantgate.judging.session_words import cost_statement, outcome_lines, summary_lines
+    from quantgate.judging.session_words import cost_statement, failure_words, outcome_lines, summary_lines
     from quantgate.judging.summary import summarize
     from quantgate.judging.summary_document import judging_document
     from quantgate.store.run_folder import RunFolder, load_run
@@ -87,8 +87,8 @@ def judge(
     elif summary is not None:
         for line in summary_lines(summary, prices):
             typer.echo(line)
-    if outcome.stopped is not None and outcome.last_error:
-        raise RunError(f"{outcome.last_error} What was judged so far is kept; the same command goes on from there.")
+    if (failed := failure_words(prepared, outcome)) is not None:
+        raise RunError(failed)
 
 
 def _carry_out(

@@ -11,7 +11,7 @@ from quantgate.judging.judge_client import JudgeClient
 from quantgate.judging.judging_session import JudgingSession, OnPair, SessionOutcome
 from quantgate.judging.live_history import later_turns
 from quantgate.judging.plan import JudgingPlan, drawn_pairs, plan_judging
-from quantgate.judging.rows import Row, spending, table_of
+from quantgate.judging.rows import Row, lasting_spending, table_of
 from quantgate.store.run_folder import LoadedRun, RunFolder
 from quantgate_engine.errors import ConfigurationError
 
@@ -20,7 +20,7 @@ CONCURRENCY = 4
 
 @dataclass(frozen=True, slots=True)
 class JudgingOrder:
-    """What the user asks for. The budget covers all calls of this judge on this run, earlier ones included.
+    """What the user asks for. The budget covers this judge's calls on this run, answered ones of earlier commands too.
 
     items: requests to draw; max_tokens: limit of one reply of the judge. replace: drop what another judge found.
     """
@@ -59,7 +59,7 @@ def prepare(run: LoadedRun, order: JudgingOrder) -> PreparedJudging:
     pairs = drawn_pairs(answer_pairs(run), order.items, order.seed)
     kept = _kept(run, order)
     plan = plan_judging(pairs, kept, order.max_tokens)
-    return PreparedJudging(order, plan, kept, spending(kept), len(later_turns(run)))
+    return PreparedJudging(order, plan, kept, lasting_spending(kept), len(later_turns(run)))
 
 
 async def judge_pairs(

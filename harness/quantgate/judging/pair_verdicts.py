@@ -31,6 +31,8 @@ _SHOWN_BETTER: dict[tuple[str, str], Preference] = {
     ("baseline_first", "tie"): "tie",
     ("baseline_second", "tie"): "tie",
 }
+VERDICTS = frozenset(choice for _, choice in _SHOWN_BETTER)
+"""Choices that say which answer is better, or that none is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ class PlannedPair:
     orders: tuple[Order, ...]
     new_tie: bool
 
+    @property
+    def to_do(self) -> bool:
+        return bool(self.orders) or self.new_tie
+
 
 @dataclass(frozen=True, slots=True)
 class JudgingPlan:
