@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from quantgate.arm_life.settings import COMMAND_FIELD
 from quantgate.arms.config import ArmConfig, BundledArmConfig, OpenAIArmConfig
 from quantgate.quality.config import QualityConfig
 from quantgate.traces.import_settings import OtherParts
@@ -132,8 +133,8 @@ class Suite(_Strict):
             fixed = [arm.arm_id for arm in self.arms if not (isinstance(arm, OpenAIArmConfig) and arm.launch)]
             if fixed:
                 raise ValueError(
-                    f"the device holds one arm at a time, but nothing says how to launch arm {fixed[0]}; say how, or "
-                    "let the arms share the device"
+                    f"the device holds one arm at a time, but nothing says how to launch arm {fixed[0]}; say how "
+                    f"in {COMMAND_FIELD}, or let the arms share the device"
                 )
         return self
 

@@ -78,7 +78,8 @@ def test_one_that_ends_while_loading_is_told_with_its_code_and_last_words() -> N
     message = asyncio.run(failure_of(arm_server(launch(command=["sh", "-c", script]))))
     assert message == (
         "The server of arm int4 ended before it was ready (exit code 3; its last lines: line 3 | line 4 | line 5 | "
-        "line 6 | line 7 | line 8 | line 9 | line 10 | line 11 | [31mno model); check launch.command."
+        "line 6 | line 7 | line 8 | line 9 | line 10 | line 11 | [31mno model); check "
+        "launch.command (--launch-baseline, --launch-candidate)."
     )
 
 

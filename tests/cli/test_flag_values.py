@@ -84,6 +84,10 @@ def test_flags_of_servers(flags, sentence):
     assert complaint(*SERVERS, *flags).startswith(sentence)
 
 
+def test_who_has_no_suite_is_told_the_flags_that_launch():
+    assert "launch.command (--launch-baseline, --launch-candidate)" in complaint(*SERVERS, "--one-at-a-time")
+
+
 @pytest.mark.parametrize(
     "flags",
     [("--log", "t.jsonl"), ("--window", "0:5"), ("--passes", "1"), ("--one-at-a-time",), ("--request-timeout", "5")],
