@@ -117,15 +117,17 @@ def test_a_reader_that_has_enough_ends_its_request_as_finished() -> None:
 
 
 def test_a_reader_too_slow_for_its_queue_is_given_up_and_told_so() -> None:
-    simulation = Simulation()
+    simulation, gate = Simulation(), Gate(free_steps=10)
+    simulation.executor.hook = gate
 
     async def scenario() -> None:
         engine = AsyncLLM(simulation.core, max_unread_chunks=3)
         await engine.start()
         slow = engine.stream("slow", prompt(4), SamplingParams(max_tokens=200))
         chunks = [await anext(slow)]
-        while not simulation.core.aborts_by_cause:
-            await asyncio.sleep(0.001)
+        # Ten tokens wait for a reader of three, and the engine stands in its next step.
+        await gate.wait_entered()
+        gate.release()
         chunks += [chunk async for chunk in slow]
         got = tokens_of(chunks)
         # The first token was taken before the queue was full, or after.

@@ -81,7 +81,7 @@ def run_command() -> int:
     """Runs the command that `sys.argv` asks for, tells what went wrong in one sentence, and returns the exit code."""
     try:
         # The framework's own mode would end with 1, "do not ship", where standard input or output goes away.
-        exit_code = int(app(standalone_mode=False) or 0)
+        exit_code = int(app(standalone_mode=False, prog_name="quantgate") or 0)
         return _told("Interrupted.", INTERRUPTED) if exit_code == INTERRUPTED else exit_code
     except QuantgateError as error:
         return _told(str(error), error.exit_code)
