@@ -81,9 +81,9 @@ class LLM:
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:
         """The model's tokenizer, with its chat template."""
-        from transformers import AutoTokenizer
+        from quantgate_engine.model.tokenizer import load_tokenizer
 
-        return AutoTokenizer.from_pretrained(self._folder.path, local_files_only=True, trust_remote_code=False)
+        return load_tokenizer(str(self._folder.path))
 
     def generate(
         self, prompts: str | Sequence[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None

@@ -50,6 +50,7 @@ _LIMITS: dict[str, tuple[str, str]] = {
 }
 
 _MISSING = "missing"
+_NO_KIND = "union_tag_not_found"
 _UNKNOWN = "extra_forbidden"
 _OWN_CHECK = "value_error"
 
@@ -85,12 +86,13 @@ def first_problem(error: ValidationError, data: object, model: type[BaseModel]) 
     The branches of a union are told as one problem: "expected an integer or text, got [1]".
     """
     details = error.errors(include_url=False)
-    places = [_place(detail["loc"], detail["type"], data) for detail in details]
+    places = [_place(_location(detail), detail["type"], data) for detail in details]
     first = places[0]
     here = [detail for detail, place in zip(details, places, strict=True) if place == first]
     kind = here[0]["type"]
-    if kind == _MISSING:
-        message = "this key is missing; add it"
+    if kind in (_MISSING, _NO_KIND):
+        values = ", ".join(_fixed_values(model, first))
+        message = f"this key is missing; add it ({values})" if values else "this key is missing; add it"
     elif kind == _UNKNOWN:
         message = _unknown_key(str(first[-1]), _known_keys(model, first[:-1]))
     elif kind == _OWN_CHECK:
@@ -105,8 +107,15 @@ def _expected(detail: Mapping[str, Any]) -> str:
     kind = detail["type"]
     if kind in _LIMITS:
         words, key = _LIMITS[kind]
-        return words.format(detail["ctx"][key])
+        limit = detail["ctx"][key]
+        return words.format(int(limit) if isinstance(limit, float) and limit.is_integer() else limit)
     return _EXPECTED.get(kind, str(detail["msg"]).removeprefix("Input should be ").rstrip("."))
+
+
+def _location(detail: Mapping[str, Any]) -> Location:
+    """Where the problem is; of a mapping that does not say its kind, the key that is to say it."""
+    location: Location = detail["loc"]
+    return (*location, detail["ctx"]["discriminator"].strip("'")) if detail["type"] == _NO_KIND else location
 
 
 def _given(detail: Mapping[str, Any]) -> object:
@@ -123,7 +132,7 @@ def _place(location: Location, kind: str, data: object) -> Location:
         exists, child = _step(value, part)
         if exists:
             value = child
-        elif not (last and kind == _MISSING):
+        elif not (last and kind in (_MISSING, _NO_KIND)):
             continue
         kept.append(part)
     return tuple(kept)
@@ -158,6 +167,17 @@ def _unknown_key(key: str, known: list[str]) -> str:
 
 def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
     """The keys that the model knows at a location, by its JSON schema; empty where the schema cannot tell."""
+    known = [key for option in _schemas_at(model, location) for key in option.get("properties", {})]
+    return sorted(dict.fromkeys(known))
+
+
+def _fixed_values(model: type[BaseModel], location: Location) -> list[str]:
+    """The values that a key may have where each kind of its mapping allows exactly one."""
+    options = _schemas_at(model, location)
+    return sorted({str(option["const"]) for option in options}) if all("const" in option for option in options) else []
+
+
+def _schemas_at(model: type[BaseModel], location: Location) -> list[dict[str, Any]]:
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.get("$defs", {})
     candidates: list[dict[str, Any]] = [schema]
@@ -168,13 +188,7 @@ def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
             for option in _options(candidate, definitions)
             for child in _children(option, part)
         ]
-    known = [
-        key
-        for candidate in candidates
-        for option in _options(candidate, definitions)
-        for key in option.get("properties", {})
-    ]
-    return sorted(dict.fromkeys(known))
+    return [option for candidate in candidates for option in _options(candidate, definitions)]
 
 
 def _options(schema: dict[str, Any], definitions: dict[str, Any]) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ class ProgressReporter:
         self.console = console
 
     def note(self, text: str) -> None:
-        self.console.print(text, markup=False, highlight=False)
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
     def phase(self, title: str, total: float) -> Iterator[Advance]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from quantgate.arm_life.settings import COMMAND_FIELD
 from quantgate.arms.config import ArmConfig, BundledArmConfig, OpenAIArmConfig
 from quantgate.quality.config import QualityConfig
 from quantgate.traces.import_settings import OtherParts
 from quantgate.validation import load_yaml_model
+from quantgate.workload.blocks import USUAL_BLOCKS
 from quantgate.workload.transforms import WorkloadTransform
 from quantgate_engine import EngineConfig
+from quantgate_engine.errors import ConfigurationError
 from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
 
 SUITE_SCHEMA: Literal["quantgate.suite/1"] = "quantgate.suite/1"
@@ -22,7 +25,7 @@ AA_SUFFIX = "-aa"
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
 
 
 class EngineSettings(_Strict):
@@ -36,6 +39,14 @@ class EngineSettings(_Strict):
     threads: int | None = Field(None, ge=1)
     kernel_set: KernelSetName = AUTO
 
+    @model_validator(mode="after")
+    def _the_engine_takes_them(self) -> Self:
+        try:
+            self.to_engine_config()
+        except ConfigurationError as error:
+            raise ValueError(str(error).replace("EngineConfig.", "")) from None
+        return self
+
     def to_engine_config(self) -> EngineConfig:
         return EngineConfig(**self.model_dump())
 
@@ -43,7 +54,7 @@ class EngineSettings(_Strict):
 class WorkloadConfig(_Strict):
     """The traffic: a trace (path beside the suite file), what is done to it, and how it is replayed."""
 
-    trace: str
+    trace: str = Field(min_length=1)
     format: str | None = None
     columns: str | None = Field(None, description="column map of a request log (path beside the suite file)")
     redact: bool = Field(default=True, description="replace known kinds of personal data in request logs")
@@ -54,26 +65,35 @@ class WorkloadConfig(_Strict):
     history: Literal["recorded", "live"] = Field(
         "recorded", description="whose answers later turns of a session see: the log's own or the arm's own"
     )
-    transforms: tuple[WorkloadTransform, ...] = ()
-    blocks: int = Field(4, ge=1, description="counterbalanced blocks that each pass is cut into")
+    # YAML knows lists only: a tuple is asked for less strictly than the values in it.
+    transforms: tuple[WorkloadTransform, ...] = Field((), strict=False)
+    blocks: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        USUAL_BLOCKS,
+        description="counterbalanced blocks that each pass is cut into; auto takes 4, or fewer where the traffic has "
+        "fewer sessions and single requests",
+    )
     passes: int = Field(1, ge=1)
     output_lengths: Literal["forced", "natural", "auto"] = Field(
         "forced", description="forced decodes exactly max_tokens; auto does so where every arm can be made to"
     )
-    lag_limit_ms: float = Field(50.0, gt=0, description="p99 of dispatch lag above which the run is invalid")
-    request_timeout_s: float | None = Field(None, gt=0)
+    lag_limit_ms: float = Field(
+        50.0, gt=0, allow_inf_nan=False, description="p99 of dispatch lag above which the run is invalid"
+    )
+    request_timeout_s: float | None = Field(None, gt=0, allow_inf_nan=False)
 
 
 class Suite(_Strict):
     schema_: Literal["quantgate.suite/1"] = Field(SUITE_SCHEMA, alias="schema")
     name: str = Field(min_length=1)
     description: str = ""
-    model: str | None = Field(None, description="the model of the bundled engine's arms")
+    model: str | None = Field(None, min_length=1, description="the model of the bundled engine's arms")
     tokenizer: str | None = Field(
-        None, description="known name, folder or Hub id of the tokenizer that the servers use; null: nobody knows it"
+        None,
+        min_length=1,
+        description="known name, folder or Hub id of the tokenizer that the servers use; null: nobody knows it",
     )
-    seed: int = 0
-    arms: tuple[ArmConfig, ...] = Field(min_length=2)
+    seed: int = Field(0, ge=0)
+    arms: tuple[ArmConfig, ...] = Field(min_length=2, strict=False)
     device: Literal["shared", "one_at_a_time"] = Field(
         "shared", description="one_at_a_time: the device holds one arm; launched servers take turns on it"
     )
@@ -85,18 +105,19 @@ class Suite(_Strict):
     quality: QualityConfig | None = None
     policy: str
 
-    @model_validator(mode="after")
-    def _one_baseline_and_distinct_ids(self) -> Self:
-        baselines = [arm.arm_id for arm in self.arms if arm.role == "baseline"]
+    @field_validator("arms")
+    @classmethod
+    def _one_baseline_and_distinct_ids(cls, arms: tuple[ArmConfig, ...]) -> tuple[ArmConfig, ...]:
+        baselines = [arm.arm_id for arm in arms if arm.role == "baseline"]
         if len(baselines) != 1:
             raise ValueError(f"expected exactly one arm with role baseline, got {len(baselines)}")
-        ids = [arm.arm_id for arm in self.arms]
+        ids = [arm.arm_id for arm in arms]
         taken = [arm_id for arm_id in ids if ids.count(arm_id) > 1]
         if taken:
             raise ValueError(f"two arms are called {taken[0]!r}; give each an id of its own")
         if baselines[0] + AA_SUFFIX in ids:
             raise ValueError(f"an arm may not be called {baselines[0] + AA_SUFFIX!r}; that name is the A/A pair's")
-        return self
+        return arms
 
     @model_validator(mode="after")
     def _targets_have_what_they_need(self) -> Self:
@@ -106,14 +127,14 @@ class Suite(_Strict):
         if self.device == "one_at_a_time":
             if self.workload.passes % 2:
                 raise ValueError(
-                    f"device is one_at_a_time, so whole passes take turns (A B, B A), but workload.passes is "
+                    "the device holds one arm at a time, so that whole passes take turns (A B, B A), but passes is "
                     f"{self.workload.passes}; give an even number"
                 )
             fixed = [arm.arm_id for arm in self.arms if not (isinstance(arm, OpenAIArmConfig) and arm.launch)]
             if fixed:
                 raise ValueError(
-                    f"device is one_at_a_time, but nothing says how to launch arm {fixed[0]}; add its launch, or share "
-                    "the device"
+                    f"the device holds one arm at a time, but nothing says how to launch arm {fixed[0]}; say how "
+                    f"in {COMMAND_FIELD}, or let the arms share the device"
                 )
         return self
 

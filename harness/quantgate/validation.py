@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from yaml.constructor import ConstructorError, SafeConstructor
+from yaml.reader import ReaderError
 
 from quantgate.problem import Location, Problem, first_problem
 from quantgate_engine.errors import ConfigurationError
@@ -21,6 +23,8 @@ def load_yaml_model(path: Path, model: type[Model]) -> Model:
 
     Raises ConfigurationError: "suites/x.yaml, line 12, field gain.any.0.metric: expected text, got 3."
     """
+    if path.exists() and not path.is_file():
+        raise ConfigurationError(f"{path}: cannot be read (it is no regular file); expected a YAML file.")
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -41,15 +45,16 @@ def parse_yaml_model(text: str, model: type[Model], *, name: str) -> Model:
         if root is None:
             raise ConfigurationError(f"{name}: the file is empty; expected the keys of a {model.__name__}.")
         _refuse_repeated_keys(root, name, seen=set())
-        data = yaml.safe_load(text)
+        data = _Constructor().construct_document(root)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigurationError(f"{name}{line}: not valid YAML: {error.problem}.") from None
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{name}: not valid YAML: {' '.join(str(error).split())}.") from None
-    except ValueError as error:
-        # A value that looks like a date but is none (2027-02-30) fails inside the YAML reader.
-        raise ConfigurationError(f"{name}: a value cannot be read: {error}.") from None
+    except ReaderError as error:
+        line_number = text.count("\n", 0, error.position) + 1
+        raise ConfigurationError(
+            f"{name}, line {line_number}: the character U+{ord(text[error.position]):04X} may not stand in YAML; "
+            "remove it."
+        ) from None
     except RecursionError:
         raise ConfigurationError(f"{name}: nested too deeply; expected a plain document.") from None
     try:
@@ -58,6 +63,19 @@ def parse_yaml_model(text: str, model: type[Model], *, name: str) -> Model:
         problem = first_problem(error, data, model)
         line_number = _line(root, problem.location, names_key=problem.names_key)
         raise ConfigurationError(problem.sentence(f"{name}, line {line_number}")) from None
+
+
+class _Constructor(SafeConstructor):
+    """Tells the line of a value that looks like a date or a number and is none, such as 2027-02-30."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:
+            raise ConstructorError(
+                problem=f"{str(node.value)[:40]!r} cannot be read ({error}); correct it, or quote it where it is text",
+                problem_mark=node.start_mark,
+            ) from None
 
 
 def _refuse_repeated_keys(node: yaml.Node, name: str, seen: set[int]) -> None:

@@ -17,7 +17,7 @@ from tests.arm_life.tiny_server import ClockOfAServerThatListens, arm_server, fr
 from quantgate.arm_life.arm_server import ArmServer
 from quantgate.arm_life.one_at_a_time import OneAtATime
 from quantgate.arm_life.process_tree import is_alive
-from quantgate_engine.errors import QuantgateError, RunError
+from quantgate_engine.errors import ConfigurationError, QuantgateError, RunError
 
 
 @pytest.fixture(autouse=True)
@@ -35,8 +35,8 @@ def only_child() -> psutil.Process:
     return child
 
 
-async def failure_of(server: ArmServer) -> str:
-    with pytest.raises(QuantgateError) as caught:
+async def failure_of(server: ArmServer, kind: type[QuantgateError] = QuantgateError) -> str:
+    with pytest.raises(kind) as caught:
         await server.bring_up()
     return str(caught.value)
 
@@ -78,7 +78,8 @@ def test_one_that_ends_while_loading_is_told_with_its_code_and_last_words() -> N
     message = asyncio.run(failure_of(arm_server(launch(command=["sh", "-c", script]))))
     assert message == (
         "The server of arm int4 ended before it was ready (exit code 3; its last lines: line 3 | line 4 | line 5 | "
-        "line 6 | line 7 | line 8 | line 9 | line 10 | line 11 | [31mno model); check launch.command."
+        "line 6 | line 7 | line 8 | line 9 | line 10 | line 11 | [31mno model); check "
+        "launch.command (--launch-baseline, --launch-candidate)."
     )
 
 
@@ -101,7 +102,9 @@ def test_a_taken_port_is_told_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = int(other.getsockname()[1])
         marker = tmp_path / "started"
-        message = asyncio.run(failure_of(arm_server(launch(command=["touch", str(marker)]), port=port)))
+        message = asyncio.run(
+            failure_of(arm_server(launch(command=["touch", str(marker)]), port=port), ConfigurationError)
+        )
     assert message.startswith(f"Arm int4: something serves at http://127.0.0.1:{port} already")
     assert not marker.exists()
 

@@ -65,7 +65,10 @@ def test_a_relative_folder_and_program_count_from_the_given_folder(tmp_path: Pat
 @pytest.mark.parametrize(
     ("launch", "said"),
     [
-        ({"command": "no-such-server"}, "launch.command: there is no program 'no-such-server'"),
+        (
+            {"command": "no-such-server"},
+            "launch.command (--launch-baseline, --launch-candidate): there is no program 'no-such-server'",
+        ),
         ({"command": "sh", "cwd": "nowhere"}, "nowhere is no folder"),
         (
             {"command": "sh", "environment": {"T": "${MISSING}"}},

@@ -19,7 +19,7 @@ from tests.quality.fake_server import (
 
 from quantgate.capabilities.capabilities import Capabilities
 from quantgate.capabilities.probe import probe
-from quantgate.targets.openai.errors import EndpointError
+from quantgate.targets.openai.errors import EndpointError, EndpointSettingError, not_an_api, refused_by_status
 from quantgate.targets.openai.settings import EndpointSettings
 from quantgate.workload.tokenizer_fingerprint import TEXT, fingerprint
 
@@ -140,12 +140,38 @@ def test_without_a_tokenizer_the_ids_are_the_servers_own() -> None:
 def test_the_model_is_named_where_several_are_offered() -> None:
     several = [{"id": "a"}, {"id": "b"}]
     assert probed(FakeServer(models=several), model="b").model == "b"
-    with pytest.raises(EndpointError, match=r"^http://fake:8000: offers 2 models; name one of them: a, b\.$"):
+    with pytest.raises(
+        EndpointSettingError, match=r"^http://fake:8000: offers 2 models; .*--model.*: a, b\.$"
+    ) as raised:
         probed(FakeServer(models=several))
-    with pytest.raises(EndpointError, match="does not offer the model 'c'; expected one of: a, b"):
+    assert raised.value.exit_code == 2
+    with pytest.raises(EndpointSettingError, match=r"does not offer the model 'c'; expected one of .*--model.*: a, b"):
         probed(FakeServer(models=several), model="c")
-    with pytest.raises(EndpointError, match="lists no model under /v1/models"):
+    with pytest.raises(EndpointSettingError, match="lists no model under /v1/models; name it"):
         probed(FakeServer(models=[]))
+
+
+@pytest.mark.parametrize("model_id", [7, None, "", ["a"]])
+def test_a_list_without_text_ids_offers_no_model(model_id: Any) -> None:
+    with pytest.raises(
+        EndpointSettingError, match=r"lists no model under /v1/models \(no entry has a text as its id\)"
+    ):
+        probed(FakeServer(models=[{"id": model_id}]))
+
+
+def test_why_there_is_no_list_of_models_is_told() -> None:
+    def without_list(error: EndpointError) -> FakeServer:
+        return FakeServer(refuse=lambda path, _: error if path == "/v1/models" else None)
+
+    page = not_an_api("http://fake:8000/v1/models", "a web page")
+    with pytest.raises(EndpointSettingError, match=r"lists no model under /v1/models \(status 200: a web page\)"):
+        probed(without_list(page))
+    failed = status(500)
+    with pytest.raises(EndpointError) as raised:
+        probed(without_list(failed))
+    assert raised.value is failed
+    assert raised.value.exit_code == 3
+    assert probed(without_list(failed), model="fake").model == "fake"
 
 
 def test_the_users_extra_fields_go_with_every_question() -> None:
@@ -170,8 +196,19 @@ def test_a_protected_metrics_page_is_no_refused_key() -> None:
 
 
 def test_a_server_without_either_api_is_refused() -> None:
-    with pytest.raises(EndpointError, match="answers neither /v1/completions nor /v1/chat/completions"):
+    with pytest.raises(EndpointError, match=r"answers neither /v1/completions \(.*\) nor /v1/chat/completions"):
         probed(FakeServer(completions=False, chat=False))
+
+
+def test_why_neither_api_answers_is_told() -> None:
+    causes = {
+        "/v1/completions": refused_by_status("u", 500, "out of memory", key_env="K", key_sent=False),
+        "/v1/chat/completions": refused_by_status("u", 429, "slow down", key_env="K", key_sent=False),
+    }
+    with pytest.raises(EndpointError) as raised:
+        probed(FakeServer(refuse=lambda path, _: causes.get(path)))
+    assert "/v1/completions (status 500: out of memory) nor" in str(raised.value)
+    assert "/v1/chat/completions (status 429: slow down); check" in str(raised.value)
 
 
 def test_what_a_busy_server_did_not_tell_is_noted() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cli.tiny_suite import write_tiny_suite
 
+from quantgate.bench import bench_arms
 from quantgate.cli.main import main
 
 
@@ -51,11 +52,28 @@ def test_the_table_shows_every_arm(model, monkeypatch, capsys):
         (("--prompt-lengths", "8,x"), "--prompt-lengths is '8,x'; expected positive integers"),
         (("--batch-sizes", "0"), "--batch-sizes is '0'; expected positive integers"),
         (("--schemes", ","), "--schemes names no scheme"),
-        (("--schemes", "int5"), "int5"),
+        (("--schemes", "fp16,int5"), "int5"),
+        (("--schemes", "fp16,fp16"), "--schemes names fp16 twice; name it once."),
+        (("--batch-sizes", "2,2"), "--batch-sizes names 2 twice"),
+        (("--prompt-lengths", "9" * 21), f"--prompt-lengths has {'9' * 21}, and the context of "),
+        (("--context", "99999"), "--context 99999 at a batch of 16 needs "),
+        (("--batch-sizes", "100000000"), "--context 512 at a batch of 100000000 needs "),
     ],
 )
 def test_wrong_arguments_are_one_sentence(arguments, sentence, model, monkeypatch, capsys):
-    assert bench(monkeypatch, "--model", str(model), *arguments) == 2
+    monkeypatch.setattr(bench_arms, "LLM", None)
+    assert bench(monkeypatch, "--model", str(model), "--prompt-lengths", "8", *arguments) == 2
     error = " ".join(capsys.readouterr().err.split())
     assert sentence in error
     assert "Traceback" not in error
+
+
+def test_a_batch_that_needs_more_than_the_usual_pool_decodes_together():
+    settings = bench_arms.BenchSettings(
+        model="m", schemes=("fp16",), prompt_lengths=(8,), batch_sizes=(1, 4), context_tokens=4096, repeats=1, seed=0,
+        threads=None, max_step_tokens=512,
+    )  # fmt: skip
+    config = settings.engine_config()
+    assert config.num_kv_blocks is not None
+    assert config.num_kv_blocks * config.block_size >= 4 * settings.longest_decode
+    assert config.max_context_tokens == settings.longest_decode > 4096 + 32

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 
 from quantgate.quality.task_files import items_sha256
 from quantgate.resources import find_policy, find_suite, tasks_folder
-from quantgate.run.workload_phase import plan_workload
+from quantgate.run.workload_phase import plan_workload, read_traffic
 from quantgate.suite import LoadedSuite, load_suite
 from quantgate_engine.model.catalog import resolve_model
 
@@ -26,7 +26,8 @@ def quick() -> LoadedSuite:
 def test_the_work_is_the_one_that_all_timings_refer_to(quick: LoadedSuite) -> None:
     """Requests, prompt tokens, schedule, output lengths, blocks; task items and how many; compared sequences; arms."""
     tokenizer = AutoTokenizer.from_pretrained(resolve_model(quick.suite.model).path)
-    plan = plan_workload(quick.trace_path, quick.suite.workload, tokenizer, quick.suite.seed, 1024)
+    traffic = read_traffic(quick.trace_path, quick.suite.workload, tokenizer, quick.suite.seed)
+    plan = plan_workload(traffic, quick.suite.workload, tokenizer, quick.suite.seed, 1024)
     assert len(plan.requests) >= 400
     assert plan.prompt_tokens >= 40_000
     assert plan.output_tokens >= 8_000

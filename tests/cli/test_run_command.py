@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from tests.cli.tiny_suite import POLICY, write_tiny_suite
 
-from quantgate.cli.main import main
+from quantgate.cli.main import run_command
 from quantgate.run import arms as run_arms_module
 from quantgate.run import run_suite as run_suite_module
 from quantgate.run import session as session_module
-from quantgate.store import table_file
+from quantgate.store import disk_reserve, table_file
 from quantgate.store.run_folder import load_run
+from quantgate_engine.errors import ConfigurationError
 
 Invoke = Callable[..., int]
 
@@ -30,12 +31,13 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def quantgate(monkeypatch: pytest.MonkeyPatch) -> Invoke:
     def invoke(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["quantgate", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code
+        return run_command()
 
     return invoke
+
+
+def unwrapped(printed: str) -> str:
+    return " ".join(printed.split())
 
 
 def only_folder(results: Path) -> Path:
@@ -98,7 +100,6 @@ def test_no_text_keeps_prompts_and_answers_out_of_every_file(suite, quantgate, t
     [
         (session_module, "certificates", "replay"),
         (run_suite_module, "evaluation", "quality"),
-        (run_suite_module, "judge", "judge"),
     ],
 )
 def test_an_interrupt_keeps_what_was_measured_and_reports_it(
@@ -109,8 +110,9 @@ def test_an_interrupt_keeps_what_was_measured_and_reports_it(
 
     monkeypatch.setattr(module, function, interrupt)
     assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 130
-    assert "Interrupted; what was measured so far is kept." in capsys.readouterr().err
     folder = only_folder(tmp_path / "results")
+    told = unwrapped(capsys.readouterr().err)
+    assert f"What was measured so far is kept in {folder}. quantgate: Interrupted." in told
     run = load_run(folder)
     assert run.manifest.state == "interrupted"
     assert run.manifest.phase == phase
@@ -120,17 +122,53 @@ def test_an_interrupt_keeps_what_was_measured_and_reports_it(
     assert not list(folder.glob(".*"))
 
 
-def test_an_interrupt_while_loading_leaves_nothing(suite, quantgate, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("broken", "phase", "code", "failure"),
+    [
+        ((run_suite_module, "judge", KeyboardInterrupt()), "judge", 130, "interrupted"),
+        ((run_suite_module, "judge", ConfigurationError("The waiver expired.")), "judge", 2, "The waiver expired."),
+        ((run_suite_module, "render_report", ValueError("no arrays")), "report", 3, "ValueError: no arrays"),
+    ],
+)
+def test_what_befalls_verdict_or_report_costs_no_measurement(
+    broken, phase, code, failure, suite, quantgate, tmp_path, monkeypatch, capsys
+):
+    module, function, error = broken
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, function, fail)
+        assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == code
+    folder = only_folder(tmp_path / "results")
+    assert f"The run itself is complete; go on with: quantgate gate {folder}" in unwrapped(capsys.readouterr().err)
+    manifest = load_run(folder).manifest
+    assert (manifest.state, manifest.phase, manifest.failure) == ("complete", phase, failure)
+    assert ("not judged" in (folder / "report.html").read_text()) == (phase == "judge")
+    assert not list(folder.glob(".*"))
+
+    assert quantgate("gate", str(folder)) == 0
+    assert json.loads((folder / "verdict.json").read_text())["verdict"] == "ship"
+
+
+def test_an_interrupt_while_loading_leaves_nothing(suite, quantgate, tmp_path, monkeypatch, capsys):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run_arms_module, "open_bundled_arm", interrupt)
     assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 130
     assert not (tmp_path / "results").exists()
+    told = capsys.readouterr().err
+    assert "quantgate: Interrupted." in told
+    assert "kept" not in told
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_written(suite, quantgate, tmp_path, monkeypatch, capsys):
+    reserved = []
+
     def full(*_: object, **__: object) -> None:
+        reserved.extend(path.stat().st_size for path in only_folder(tmp_path / "results").glob(".reserve"))
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(table_file.pq, "write_table", full)
@@ -139,9 +177,26 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_written(suite, quan
     assert "the disk is full" in error
     assert "Traceback" not in error
     folder = only_folder(tmp_path / "results")
-    assert load_run(folder).manifest.state == "failed"
+    assert reserved == [128 * 1024]
+    manifest = load_run(folder).manifest
+    assert manifest.state == "failed"
+    assert "the disk is full" in manifest.failure
     assert not list(folder.glob("*.parquet"))
     assert not list(folder.glob(".*"))
+
+
+def test_a_disk_without_space_for_the_last_words_is_told_before_the_replay(
+    suite, quantgate, tmp_path, monkeypatch, capsys
+):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk_reserve.os, "posix_fallocate", full)
+    assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 3
+    error = capsys.readouterr().err
+    assert "the disk is full" in error
+    assert "replay: started" not in error
+    assert not list((tmp_path / "results").iterdir())
 
 
 def test_an_unexpected_error_is_one_sentence_with_exit_code_3(suite, quantgate, tmp_path, monkeypatch, capsys):
@@ -166,16 +221,61 @@ def test_an_unexpected_error_is_one_sentence_with_exit_code_3(suite, quantgate, 
         (("trace: traffic.jsonl", "trace: nothing.jsonl"), "nothing.jsonl"),
         (("policy: policy.yaml", "policy: nowhere"), "policy 'nowhere' is neither a file nor a bundled policy"),
         (("scheme: int8-w8a16", "scheme: int3"), "int3"),
+        (("max_context_tokens: 128", "max_context_tokens: 6"), "requests do not fit the context of 6 tokens"),
+        (("blocks: 2", "transforms: [{kind: window, start_s: 99, length_s: 1}]"), "leaves none of 16 requests"),
     ],
 )
 def test_a_broken_suite_is_one_sentence_with_exit_code_2(change, sentence, suite, quantgate, tmp_path, capsys):
     broken = suite.parent / f"broken-{abs(hash(change))}.yaml"
     broken.write_text(suite.read_text().replace(*change))
     assert quantgate("run", str(broken), "--results", str(tmp_path / "results")) == 2
-    error = " ".join(capsys.readouterr().err.split())
+    error = unwrapped(capsys.readouterr().err)
     assert sentence in error
     assert "Traceback" not in error
+    assert "load: started" not in error
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("rule", "waivers", "sentence"),
+    [
+        (
+            "{id: failures, ",
+            "[{rule: failures, arm: candidate, reason: why, expires: 2020-01-01}]",
+            "the waiver of rule failures for arm candidate expired on 2020-01-01 (why)",
+        ),
+        (
+            "{id: failures, ",
+            "[{rule: failures, arm: nosuch, reason: why, expires: 2999-01-01}]",
+            "the waiver of rule failures is about the candidate arm 'nosuch'",
+        ),
+        (
+            "{id: failures, slo_class: intractive, ",
+            "[]",
+            "rule failures is about the SLO class 'intractive', which this run does not have",
+        ),
+    ],
+)
+def test_a_policy_that_could_not_be_applied_is_refused_before_anything_is_loaded(
+    rule, waivers, sentence, suite, quantgate, tmp_path, capsys
+):
+    policy = tmp_path / "unfit.yaml"
+    policy.write_text(POLICY.replace("{id: failures, ", rule) + f"waivers: {waivers}\n")
+    assert quantgate("run", str(suite), "--policy", str(policy), "--results", str(tmp_path / "results")) == 2
+    error = unwrapped(capsys.readouterr().err)
+    assert sentence in error
+    assert "load: started" not in error
+    assert not (tmp_path / "results").exists()
+
+
+def test_results_that_cannot_be_written_are_told_before_anything_is_loaded(suite, quantgate, tmp_path, capsys):
+    occupied = tmp_path / "occupied"
+    occupied.touch()
+    for results in (occupied, occupied / "below"):
+        assert quantgate("run", str(suite), "--results", str(results)) == 3
+        error = unwrapped(capsys.readouterr().err)
+        assert f"Cannot write results under {occupied}: it is not a folder; choose another one." in error
+        assert "load: started" not in error
 
 
 def test_a_broken_policy_is_one_sentence_with_exit_code_2(suite, quantgate, tmp_path, capsys):

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 import yaml
 from tests.cli.tiny_suite import write_tiny_suite
+from tests.engine.byte_tokenizer import END, VOCABULARY, save_byte_tokenizer
 from tests.engine.tiny_model import save_tiny_model
-from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 
 from quantgate.cli.main import main
+from quantgate.resources import bundled_root
 from quantgate.store.run_folder import LoadedRun, load_run
 
+DEAD = ("--baseline", "http://127.0.0.1:9", "--candidate", "http://127.0.0.1:9")
 POLICY = """\
 schema: quantgate.policy/1
 name: tiny
@@ -135,14 +137,18 @@ def test_one_at_a_time_whole_passes_take_turns_and_no_text_is_kept(suite, run, c
 
 
 def test_flags_alone_judge_servers_under_a_log(suite, run, capsys):
-    code, folder = run(*server_flags(suite, "--limit", "6", "--blocks", "1"))
+    code, folder = run(*server_flags(suite, "--limit", "3", "--other-parts", "drop"))
     stored = load_run(folder)
+    error = capsys.readouterr().err
     # The bundled tasks do not fit the tiny model's context: each tier says how far it came, and nobody ships on it.
-    assert code in (0, 4), capsys.readouterr().err
-    assert stored.requests.num_rows == 3 * 6
+    assert code in (0, 4), error
+    assert stored.requests.num_rows == 3 * 3
     assert stored.manifest.suite is not None
+    assert stored.manifest.suite["workload"]["other_parts"] == "drop"
     assert stored.manifest.suite["workload"]["output_lengths"] == "auto"
     assert stored.manifest.workload is not None
+    assert stored.manifest.workload.blocks == 3
+    assert "blocks: 3, one for each session or single request of the traffic" in error
     assert stored.manifest.workload.output_lengths == "forced"
 
 
@@ -160,8 +166,8 @@ def test_arms_that_serve_unlike_models_are_refused_before_anything_is_replayed(s
 
 def test_arms_with_unlike_tokenizers_are_refused(suite, run, tmp_path, capsys):
     other = tmp_path / "other"
-    save_tiny_model(other)
-    save_tiny_tokenizer(other, vocab_size=250)
+    save_tiny_model(other, vocab_size=VOCABULARY, eos_token_id=END, bos_token_id=None)
+    save_byte_tokenizer(other)
     document = yaml.safe_load(served_suite(suite).read_text())
     document["tokenizer"] = None
     document["arms"][1]["launch"]["command"] = serve(other, "int8-w8a16")
@@ -177,8 +183,12 @@ def test_arms_with_unlike_tokenizers_are_refused(suite, run, tmp_path, capsys):
     [
         (["--baseline", "http://127.0.0.1:9"], "--baseline URL, --candidate URL and --log FILE together"),
         (["--log", "access.jsonl"], "--log needs --baseline and --candidate"),
-        (["--baseline", "fp16:8000", "--candidate", "http://a", "--log", "x"], "field arms.0.url: 'fp16:8000'"),
-        (["--baseline", "http://127.0.0.1:9", "--candidate", "http://127.0.0.1:9", "--log", "x"], "127.0.0.1:9"),
+        (
+            ["--baseline", "fp16:8000", "--candidate", "http://a", "--log", "x"],
+            "--baseline: 'fp16:8000' is no http or https URL",
+        ),
+        ([*DEAD, "--log", "x"], "x: there is no such trace file"),
+        ([*DEAD, "--log", str(bundled_root() / "replay_samples" / "quick.jsonl")], "127.0.0.1:9"),
     ],
 )
 def test_bad_flags_and_dead_urls_are_one_sentence(flags, sentence, run, capsys):

@@ -42,6 +42,20 @@ def test_a_usage_error_is_one_sentence(quantgate, arguments, words, command):
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("fetch",), ("run",), ("gate",), ("report",), ("policy", "check"), ("compare",), ("policy", "init"), ("replay",)],
+    ids=" ".join,
+)
+def test_a_path_that_cannot_be_is_told_whatever_it_is_for(quantgate, arguments):
+    name = "x" * 300
+    code, _, error = quantgate(*arguments, name)
+    assert code == 2
+    assert error.startswith(f"quantgate: {name}")
+    assert "File name too long" in error
+    assert error.count("\n") == 1
+
+
 def test_no_command_shows_the_commands(quantgate):
     code, out, _ = quantgate()
     assert code == 2

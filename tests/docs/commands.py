@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tests.docs.pages import WrittenCommand, words_of_command
 from typer.main import get_command
 
 from quantgate.cli.main import app
@@ -31,3 +32,12 @@ def options(command: Any, *, hidden: bool = False) -> set[str]:
         if parameter.param_type_name == "option" and (hidden or not parameter.hidden)
         for spelling in (*parameter.opts, *parameter.secondary_opts)
     } - HELP
+
+
+def examples(command: Any) -> Iterator[WrittenCommand]:
+    """The commands that stand as examples in its help."""
+    for paragraph in (command.help or "").split("\n\n"):
+        if paragraph.strip().startswith("Example: "):
+            yield WrittenCommand(
+                f"help of {command.name}", words_of_command(paragraph.strip().removeprefix("Example: "))
+            )

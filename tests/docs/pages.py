@@ -49,9 +49,9 @@ def links(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class WrittenCommand:
-    """A command line of `quantgate` as a page shows it; brackets and dots of a synopsis are taken out."""
+    """A command line of `quantgate` as a page or a help text shows it, without the brackets and dots of a synopsis."""
 
-    page: Path
+    source: str
     words: tuple[str, ...]
 
     @property
@@ -70,4 +70,8 @@ def written_commands(page: Path) -> Iterator[WrittenCommand]:
     text = re.sub(r"\n(?=\[|--)", " ", text)
     for line in text.splitlines():
         if line.startswith("quantgate "):
-            yield WrittenCommand(page, tuple(shlex.split(re.sub(r"[\[\]]|\.\.\.", " ", line), comments=True)))
+            yield WrittenCommand(page.stem, words_of_command(line))
+
+
+def words_of_command(line: str) -> tuple[str, ...]:
+    return tuple(shlex.split(re.sub(r"[\[\]]|\.\.\.", " ", line), comments=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 from tests.engine.async_engine import LIMIT_S, Gate, read, run, tokens_of
@@ -156,17 +155,17 @@ def test_a_stream_has_terms_of_its_own() -> None:
 
 
 def test_a_reader_too_slow_for_its_queue_is_given_up_and_told_so() -> None:
-    simulation = Simulation()
-    # Each step lets the event loop run: else the request is through its tokens before the loop has seen the first.
-    simulation.executor.hook = lambda _sequences: time.sleep(1e-4)
+    simulation, gate = Simulation(), Gate(free_steps=10)
+    simulation.executor.hook = gate
 
     async def scenario() -> None:
         engine = AsyncLLM(simulation.core, max_unread_chunks=3)
         await engine.start()
         slow = engine.stream("slow", prompt(4), SamplingParams(max_tokens=200))
         chunks = [await anext(slow)]
-        while not simulation.core.aborts_by_cause:
-            await asyncio.sleep(0.001)
+        # Ten tokens wait for a reader of three, and the engine stands in its next step.
+        await gate.wait_entered()
+        gate.release()
         chunks += [chunk async for chunk in slow]
         got = tokens_of(chunks)
         # The first token was taken before the queue was full, or after.

@@ -167,3 +167,32 @@ def test_limits_come_from_the_settings_and_never_exceed_the_models(folder: Model
 def test_logits_refuse_what_does_not_fit(tokens: list[int], message: str, folder: ModelFolder) -> None:
     with pytest.raises(ConfigurationError, match=message):
         load(folder, num_kv_blocks=4).logits(tokens)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"num_kv_blocks": 10**12},
+            r"^The KV cache \(1000000000000 blocks of 16 tokens\) needs [\d,]+\.\d GB, and the device has [\d,]+",
+        ),
+        ({"block_size": 10**15}, r"blocks of 1000000000000000 tokens\) needs "),
+        (
+            {"max_active_requests": 10**12, "max_step_tokens": 10**12},
+            r"^The KV cache \(\d+ blocks of 16 tokens\) needs ",
+        ),
+        (
+            {"threads": 100_000},
+            r"^threads is 100000, and this machine has \d+ cores; expected at most \d+\.",
+        ),
+    ],
+)
+def test_more_than_the_machine_has_is_refused_with_numbers(
+    folder: ModelFolder, config: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        load(folder, **config)
+
+
+def test_a_large_pool_that_fits_costs_nothing_until_it_is_used(folder: ModelFolder) -> None:
+    assert load(folder, num_kv_blocks=100_000).num_blocks == 100_000

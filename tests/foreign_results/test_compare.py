@@ -207,6 +207,8 @@ def test_runs_of_one_plan_are_paired_and_all_else_is_told_to_be_unpaired(tmp_pat
     assert "Unpaired".lower() in text
     assert "no verdict" in text
     assert "TPOT: (last token - first token) / (output tokens - 1), per request (quantgate); " in text
+    with pytest.raises(ConfigurationError, match="--arms pairs arms of two runs of the same plan, which are not"):
+        compare([folders[0], foreign], arms=("fp16", "fp16"))
     document = comparison_document(comparison)
     assert document["verdict"] is None
     assert document["unpaired"]["results"] == comparison.unpaired

@@ -176,12 +176,10 @@ def test_a_folder_is_read_by_the_names_that_tools_give_their_files(tmp_path: Pat
     assert read_foreign_results(tmp_path, "aiperf")[0].finished == 100
 
 
-def test_not_a_number_is_read_as_unknown(tmp_path: Path) -> None:
-    path = tmp_path / "r.json"
-    path.write_text(json.dumps(vllm_result(mean_tpot_ms=float("nan"), median_tpot_ms=float("inf"))))
-    tpot = read_foreign_results(path)[0].times["tpot_ms"]
-    assert tpot.mean is None
-    assert list(tpot.percentiles) == ["p99"]
+def test_null_is_unknown_and_a_field_that_is_not_read_may_be_anything(tmp_path: Path) -> None:
+    tpot = read_one(tmp_path, vllm_result(mean_tpot_ms=None, median_tpot_ms=None, std_tpot_ms=float("nan"))).times
+    assert tpot["tpot_ms"].mean is None
+    assert list(tpot["tpot_ms"].percentiles) == ["p99"]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +202,31 @@ def test_not_a_number_is_read_as_unknown(tmp_path: Path) -> None:
             json.dumps(vllm_result(completed="many")),
             "r.json, field completed: expected an integer, got 'many'.",
         ),
-        (json.dumps(vllm_result(p99_itl_ms="x")), "r.json, field p99_itl_ms: expected a number, got 'x'."),
+        (
+            json.dumps(vllm_result(p99_itl_ms="x")),
+            "r.json, field p99_itl_ms: expected a time of at least 0 ms, got 'x'.",
+        ),
+        (
+            json.dumps(vllm_result(mean_ttft_ms=float("nan"))),
+            "r.json, field mean_ttft_ms: expected a time of at least 0 ms, got nan.",
+        ),
+        (
+            json.dumps(vllm_result(request_throughput=float("inf"))),
+            "r.json, field request_throughput: expected a finite number, got inf.",
+        ),
+        (
+            json.dumps(vllm_result(**DETAILED_VLLM | {"ttfts": [-0.1, 0.1, 0.1]})),
+            "r.json, field ttfts.0: expected a value of at least 0, got -0.1.",
+        ),
+        (json.dumps(vllm_result(failed=-2)), "r.json, field failed: expected a value of at least 0, got -2."),
+        (
+            json.dumps(aiperf_summary(request_throughput={"unit": "requests/sec", "avg": -1.0})),
+            "r.json, field request_throughput.avg: expected a value of at least 0, got -1.0.",
+        ),
+        (
+            '{"benchmarks": [{"metrics": {"request_latency": {"successful": {"mean": NaN}}}}]}',
+            "r.json, field benchmarks.0.metrics.request_latency.successful.mean: expected a finite number, got nan.",
+        ),
         (
             json.dumps(vllm_result(**DETAILED_VLLM | {"itls": [[0.1]]})),
             "r.json, field itls: expected 3 entries, as many as ttfts has, got 1; the file is damaged, save it again.",

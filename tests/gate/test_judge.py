@@ -197,7 +197,7 @@ def test_an_arm_whose_load_was_not_delivered_gets_no_verdict(
     [
         ({"state": "interrupted", "phase": "quality"}, False),
         ({"state": "running", "phase": "replay"}, False),
-        ({"state": "running", "phase": "judge"}, True),
+        ({"state": "complete", "phase": "judge", "failure": "interrupted"}, True),
         ({"fidelity": []}, False),
     ],
 )
@@ -223,6 +223,22 @@ def test_incomparable_runs_are_errors_with_the_documented_code(run_of: RunOf, ar
         judged(run_of(*both, other))
     with pytest.raises(ConfigurationError, match="no candidate"):
         judged(run_of(*both))
+
+
+@pytest.mark.parametrize("name", ["model", "tokenizer_fingerprint"])
+def test_what_arms_of_one_model_share_is_noted_where_the_policy_lets_it_differ(
+    run_of: RunOf, arm: Any, name: str
+) -> None:
+    def notes(own: str | None, other: str | None) -> list[str]:
+        arms = arm("fp16", "baseline", changes={name: own}), arm("int8", changes={name: other})
+        found = judged(run_of(*arms)).notes
+        return [note for note in found if "differ in" in note]
+
+    assert notes("a" * 64, "b") == [
+        f"int8 and fp16 differ in {name} (b against aaaaaaaaaaaa...); policy test does not want it equal "
+        "(must_match), so they were compared all the same."
+    ]
+    assert notes("a", "a") == []
 
 
 def test_unlike_kernel_paths_are_told(run_of: RunOf, arm: Any, both: Any) -> None:

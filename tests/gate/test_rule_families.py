@@ -10,12 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from quantgate.gate.evaluate_rule import evaluate_rule
 from quantgate.gate.evidence import Evidence, Pairing
 from quantgate.gate.families.registry import RULE_METRICS
 from quantgate.gate.families.rule_metric import Measurement, RuleQuestion
+from quantgate.gate.policy import Policy
 from quantgate.stats.tango import tango_interval
 from quantgate.store.run_folder import LoadedRun
 from quantgate.store.schemas import QUALITY
+from quantgate.validation import parse_yaml_model
 
 RunOf = Callable[..., LoadedRun]
 
@@ -163,6 +166,25 @@ def test_a_planned_disconnect_is_no_failure(run_of: RunOf, arm: Any) -> None:
     found = measure(left, "failure_rate")
     assert found.n == 7
     assert found.candidate == pytest.approx(1 / 7)
+
+
+def test_the_kinds_of_failures_stand_in_the_reason(run_of: RunOf, arm: Any) -> None:
+    pairing = Evidence(run_of(arm("base", "baseline"), arm("other"), requests=8)).pair("base", "other")
+    assert measure(pairing, "failure_rate").detail == ""
+    broken = with_columns(
+        pairing,
+        status=["failed"] * 4 + ["aborted", "rejected", "aborted", "finished"],
+        abort_cause=[None] * 4 + ["timeout", None, "disconnect", None],
+        error_kind=["status_5xx", "early_close", "early_close", "early_close"] + [None] * 4,
+    )
+    expected = "other: 6 of 7 failed: early_close 3, status_5xx 1, timeout 1."
+    assert measure(broken, "failure_rate").detail == expected
+    policy = parse_yaml_model(
+        "schema: quantgate.policy/1\nname: p\ngain: null\nrules: [{id: f, metric: failure_rate, margin: 1pp}]\n",
+        Policy,
+        name="p.yaml",
+    )
+    assert evaluate_rule(broken, policy.rules[0], policy, seed=0).reason.endswith(f". {expected}")
 
 
 def test_length_counts_only_where_the_model_decides_it(run_of: RunOf, arm: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date
 from pathlib import Path
 from typing import Literal
@@ -89,9 +90,9 @@ def test_the_sentence_names_file_line_and_field(text: str, sentence: str) -> Non
     [
         ("count: [1\n", "f.yaml, line 2: not valid YAML"),
         ("count: !!python/object/apply:os.getcwd []\n", "f.yaml, line 1: not valid YAML: could not determine a con"),
-        ("by_name:\n  x: {metric: a, expires: 2027-02-30}\n", "f.yaml: a value cannot be read: day"),
+        ("by_name:\n  x: {metric: a, expires: 2027-02-30}\n", "f.yaml, line 2: not valid YAML: '2027-02-30' cannot"),
         ("[" * 600, "f.yaml: nested too deeply"),
-        ("count: \x00\n", "f.yaml: not valid YAML"),
+        ("count: \x00\n", "f.yaml, line 1: the character U+0000 may not stand"),
     ],
 )
 def test_text_that_is_no_safe_yaml_is_refused(text: str, start: str) -> None:
@@ -122,3 +123,29 @@ def test_any_text_ends_in_a_model_or_one_sentence(text: str) -> None:
     except ConfigurationError as error:
         message = str(error)
     assert message.startswith("f.yaml")
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("2027-02-30", "f.yaml, line 3: not valid YAML: '2027-02-30' cannot be read (day is out of range for month)"),
+        ("!!int abc", "f.yaml, line 3: not valid YAML: 'abc' cannot be read"),
+        ("\0", "f.yaml, line 3: the character U+0000 may not stand in YAML; remove it."),
+    ],
+)
+def test_a_value_that_yaml_cannot_read_is_told_with_its_line(value: str, sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_yaml_model(f"count: 1\nleaves:\n- expires: {value}\n", _Root, name="f.yaml")
+    assert str(caught.value).startswith(sentence)
+
+
+def test_merged_keys_of_yaml_are_read() -> None:
+    text = "by_name:\n  x: &x {metric: a, limit: 2}\n  y: {<<: *x, metric: b}\n"
+    assert parse_yaml_model(text, _Root, name="f").by_name["y"] == _Leaf(metric="b", limit=2.0)
+
+
+def test_a_pipe_is_no_settings_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigurationError, match="no regular file"):
+        load_yaml_model(pipe, _Root)

@@ -6,10 +6,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.judging.answered_run import AA, BASELINE, CANDIDATE, answered_run, request_row, run_of
+from tests.judging.answered_run import AA, BASELINE, CANDIDATE, answered_run, order_of, request_row, run_of
 
 from quantgate.judging.answer_pairs import answer_pairs
+from quantgate.judging.judge_run import prepare
+from quantgate.judging.review.export_queue import export_queue
+from quantgate.judging.session_words import cost_statement
 from quantgate.store.redaction import without_text
+from quantgate.store.run_folder import LoadedRun
 from quantgate.store.schemas import QUALITY
 from quantgate_engine.errors import BaselineError, ConfigurationError
 
@@ -63,3 +67,36 @@ def test_a_run_without_answers_or_without_a_baseline_says_so() -> None:
         answer_pairs(run_of([request_row(BASELINE, 1, "x")]))
     with pytest.raises(BaselineError, match="0 baselines"):
         answer_pairs(run_of([request_row(CANDIDATE, 1, "x")], arms=[]))
+
+
+def talk(history: str) -> LoadedRun:
+    """A session of two turns, and a request alone."""
+    rows = [
+        request_row(arm, index, f"{arm} {index}", session_id="s1" if index < 3 else None, turn=2 if index == 2 else 1)
+        for arm in (BASELINE, CANDIDATE)
+        for index in (1, 2, 3)
+    ]
+    run = run_of(rows)
+    workload = run.manifest.workload
+    assert workload is not None
+    live = workload.model_copy(update={"history": history})
+    return replace(run, manifest=run.manifest.model_copy(update={"workload": live}))
+
+
+def test_later_turns_whose_prompts_hold_the_arms_own_answers_are_left_out() -> None:
+    assert [request for request, _ in answer_pairs(talk("recorded"))] == ["r001", "r002", "r003"]
+    assert [request for request, _ in answer_pairs(talk("live"))] == ["r001", "r003"]
+
+
+def test_how_many_turns_are_left_out_is_said() -> None:
+    sentence = "Later turns of sessions that are left out: 1; "
+    assert cost_statement(prepare(talk("live"), order_of()), None)[0].startswith(sentence)
+    assert sentence not in " ".join(cost_statement(prepare(talk("recorded"), order_of()), None))
+    assert export_queue(talk("live"), 5, 1, None).later_turns == 1
+
+
+def test_a_run_of_later_turns_alone_says_why_nothing_compares() -> None:
+    only_later = talk("live")
+    rows = [row for row in only_later.requests.to_pylist() if row["turn"] > 1]
+    with pytest.raises(ConfigurationError, match=r"nothing to compare\. Later turns"):
+        answer_pairs(replace(only_later, requests=pa.Table.from_pylist(rows, schema=only_later.requests.schema)))

@@ -149,12 +149,34 @@ def test_money_is_tokens_by_the_million() -> None:
     assert Prices(prompt=2.0, completion=10.0).of(Spending(7, 500_000, 100_000)) == pytest.approx(2.0)
 
 
-def test_a_server_that_bills_too_much_gets_no_further_call() -> None:
-    judge = ScriptedJudge(usage=lambda body, random: {"prompt_tokens": 10**6, "completion_tokens": 0})
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_server_that_bills_too_much_gets_no_further_call(concurrency: int) -> None:
+    """Only what is under way when the first bill comes is still paid: no second order of any pair."""
+    judge = ScriptedJudge(usage=lambda body, random: {"prompt_tokens": 10**6, "completion_tokens": 0}, latency_s=1.0)
     prepared = prepare(RUN, order_of())
     session = JudgingSession(
-        JudgeClient(judge, "judge-1", 64, {}), Budget(1000, 10_000, Spending()), concurrency=1,
+        JudgeClient(judge, "judge-1", 64, {}), Budget(1000, 50_000, Spending()), concurrency=concurrency,
         write=lambda rows: None, on_pair=lambda done: None,
+    )  # fmt: skip
+    outcome = run_in_virtual_time(lambda clock: session.run(prepared.plan))
+    assert len(judge.bodies) == concurrency
+    assert outcome.overrun_tokens == concurrency * 10**6 - 50_000
+    assert outcome.left == len(prepared.plan.pairs) - concurrency
+    assert outcome.stopped == "the judge's server billed more than its calls were allowed to use"
+
+
+def test_a_refused_call_is_not_repeated_after_an_overrun() -> None:
+    """The first pair waits for its turn while the second one overdraws."""
+    judge = ScriptedJudge(
+        usage=lambda body, random: {"prompt_tokens": 10**6, "completion_tokens": 0},
+        fault=lambda call: EndpointError("Later.", "status_429", 429) if call == 1 else None,
+    )
+    prepared = prepare(RUN, order_of())
+    budget = Budget(1000, 50_000, Spending())
+    session = JudgingSession(
+        JudgeClient(judge, "judge-1", 64, {}), budget, concurrency=2, write=lambda rows: None,
+        on_pair=lambda done: None,
     )  # fmt: skip
     run_in_virtual_time(lambda clock: session.run(prepared.plan))
     assert len(judge.bodies) == 2
+    assert budget.spent == Spending(2, 10**6, 0)

@@ -12,6 +12,7 @@ from tests.judging.answered_run import CANDIDATE, ScriptedJudge, answered_run, p
 from typer.testing import CliRunner
 
 from quantgate.cli.main import app
+from quantgate.judging.pair_verdicts import judged_pairs
 from quantgate.store.redaction import without_text
 from quantgate.store.run_folder import RunFolder, load_run
 from quantgate.targets.openai.endpoint import EndpointError
@@ -157,3 +158,47 @@ def test_a_run_without_text_has_nothing_to_judge(tmp_path: Path, judge: OpenedJu
     RunFolder(tmp_path, run.manifest.run_id).write_table("requests", without_text("requests", run.requests))
     with pytest.raises(ConfigurationError, match=r"was stored without text \(--no-text\)"):
         quantgate(tmp_path, "--yes")
+
+
+@pytest.mark.parametrize("kind", ["connect", "status_4xx", "early_close"])
+def test_calls_that_all_fail_are_a_failure_however_few(folder: Path, judge: OpenedJudge, kind: Any) -> None:
+    judge.fault = lambda call: EndpointError("It is down.", kind)
+    with pytest.raises(RunError, match=r"It is down\. None of \d+ calls of judge-1 brought a verdict"):
+        quantgate(folder, "--yes", items=1)
+
+
+def test_replies_that_cannot_be_read_are_a_failure_every_time(folder: Path, judge: OpenedJudge) -> None:
+    judge.reply = lambda question: "Both are fine."
+    for _ in range(2):
+        with pytest.raises(RunError, match=r"^None of 80 calls of judge-1 brought a verdict that can be read"):
+            quantgate(folder, "--yes")
+    assert len(judge.bodies) == 80
+
+
+def test_a_wrong_address_uses_up_no_budget(folder: Path, judge: OpenedJudge) -> None:
+    judge.fault = lambda call: EndpointError("No such path.", "status_4xx", 404)
+    with pytest.raises(RunError):
+        quantgate(folder, "--yes", **{"budget-requests": 80})
+    assert load_run(folder).judgements.num_rows > 0
+    judge.fault = lambda call: None
+    assert "of which" not in quantgate(folder, "--yes", **{"budget-requests": 80}).stderr
+    assert {pair.preferred is None for pair in judged_pairs(load_run(folder).judgements)} == {False}
+
+
+def test_one_failed_call_does_not_make_the_end_of_a_budget_a_failure(folder: Path, judge: OpenedJudge) -> None:
+    judge.fault = lambda call: EndpointError("It broke off.", "early_close") if call == 1 else None
+    result = quantgate(folder, "--yes", **{"budget-requests": 21})
+    assert result.exit_code == 0
+    assert "Failed calls: early_close 1." in result.stderr
+
+
+def test_an_overrun_is_said_and_stored(folder: Path, judge: OpenedJudge) -> None:
+    judge.usage = lambda body, random: {"prompt_tokens": 10**12, "completion_tokens": 1}
+    result = quantgate(folder, "--yes", "--json", **{"budget-tokens": 50_000})
+    rows = load_run(folder).judgements.to_pylist()
+    spent = sum(row["prompt_tokens"] + row["completion_tokens"] for row in rows)
+    assert f"The budget is overdrawn by {spent - 50_000:,} tokens." in result.stderr
+    assert f"billed above what they were allowed to use: {len(rows)}." in result.stderr
+    document = json.loads(result.stdout)
+    assert (document["budget"]["overrun_tokens"], document["overbilled_calls"]) == (spent - 50_000, len(rows))
+    assert {row["error_kind"] for row in rows} == {"overbilled"}

@@ -190,9 +190,28 @@ def test_a_fault_in_an_answer_of_another_shape_is_counted(run: LoadedRun, tmp_pa
             self.bodies.append(body)
             return {"object": "list", "data": []}
 
-    _, outcome, _ = judge_all(run, tmp_path, Odd())
+    _, outcome, stored = judge_all(run, tmp_path, Odd())
     assert set(outcome.failures) == {"malformed_event"}
     assert "no chat completion" in outcome.last_error
+    assert spending(stored.judgements.to_pylist()).tokens == 0
+
+
+def test_an_answer_without_a_choice_that_was_billed_is_charged(run: LoadedRun, tmp_path: Path) -> None:
+    class Filtered(ScriptedJudge):
+        async def post_json(self, path: str, body: Any) -> Any:
+            return {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}
+
+    _, _, stored = judge_all(run, tmp_path, Filtered(), order_of(items=1))
+    rows = stored.judgements.to_pylist()
+    assert {(row["choice"], row["prompt_tokens"]) for row in rows} == {("unparsable", 7)}
+
+
+def test_an_answer_with_a_usage_that_cannot_be_read_is_charged_in_full(run: LoadedRun, tmp_path: Path) -> None:
+    judge = ScriptedJudge(usage=lambda body, random: {"prompt_tokens": -1, "completion_tokens": 2})
+    _, _, stored = judge_all(run, tmp_path, judge, order_of(items=1))
+    rows = stored.judgements.to_pylist()
+    assert {row["completion_tokens"] for row in rows} == {64}
+    assert all(row["choice"] in {"1", "2", "tie"} for row in rows)
 
 
 EXTRA = {"temperature": None, "reasoning_effort": "low", "max_tokens": None, "max_completion_tokens": 60}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.judging.answered_run import (
     AA,
@@ -247,6 +247,7 @@ def test_a_jsonl_queue_names_its_lines(folder: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=60), min_size=3, max_size=3))
+@example(["\x85", "a\u2028\nb", "\u2029"])
 def test_any_text_survives_both_formats(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     request, answer_1, answer_2 = texts
     item = QueueItem(id="i", request=request, answer_1=answer_1, answer_2=answer_2)

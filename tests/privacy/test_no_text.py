@@ -20,7 +20,7 @@ from quantgate.replay.arms import ReplayArm
 from quantgate.replay.replay_log import ReplayLog
 from quantgate.replay.run_replay import run_replay
 from quantgate.replay.virtual_time import run_in_virtual_time
-from quantgate.store.redaction import FAILURE_NOT_KEPT, TEXT_COLUMNS
+from quantgate.store.redaction import FAILURE_NOT_KEPT, INTERRUPTED, TEXT_COLUMNS
 from quantgate.store.run_folder import RunFolder, load_run
 from quantgate.store.schemas import TABLES
 from quantgate.store.tier_status import TierStatus
@@ -98,8 +98,8 @@ def test_a_failure_that_quotes_a_prompt_is_not_written(tmp_path: Path) -> None:
     stored = load_run(folder.path).manifest
     assert stored.failure == FAILURE_NOT_KEPT
     assert [status.in_words for status in stored.quality_tiers] == ["1 of 2 items failed"]
-    folder.write_manifest(failed.model_copy(update={"state": "interrupted", "failure": "interrupted by the user"}))
-    assert load_run(folder.path).manifest.failure == "interrupted by the user"
+    folder.write_manifest(failed.model_copy(update={"state": "interrupted", "failure": INTERRUPTED}))
+    assert load_run(folder.path).manifest.failure == INTERRUPTED
 
 
 def run_tiny_suite(suite: Path, results: Path, monkeypatch: pytest.MonkeyPatch, *flags: str) -> Path:

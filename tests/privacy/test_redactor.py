@@ -29,6 +29,11 @@ def test_several_kinds_in_one_text() -> None:
     assert Redactor().redact(text) == "Mail [EMAIL_1] or call [PHONE_1] from [IPV4_1]; pay to [IBAN_1]."
 
 
+def test_what_a_neighbour_hid_is_found_too() -> None:
+    text = "123-45-6789 4111 1111 1111 1111"
+    assert Redactor().redact(text) == "[US_SOCIAL_SECURITY_1] [CREDIT_CARD_1]"
+
+
 @given(st.lists(st.one_of(st.sampled_from([hit[2] for hit in HITS]), st.text(max_size=12)), max_size=6))
 def test_redacting_again_changes_nothing(pieces: list[str]) -> None:
     once = Redactor().redact(" ".join(pieces))

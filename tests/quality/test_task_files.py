@@ -114,7 +114,13 @@ def test_a_tool_item_that_contradicts_itself(tmp_path: Path, changes: dict[str, 
 
 
 def test_a_missing_task_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="there is no such file"):
+    with pytest.raises(
+        ConfigurationError, match=r"field quality\.tasks\.poetry: there is no task .*; expected some of: c"
+    ):
+        QualityConfig(tasks={"poetry": TaskConfig()}).load_tasks(FOLDER)
+    with pytest.raises(ConfigurationError, match=r"quality\.tasks\.multiple: .*; did you mean multiple_choice\?$"):
+        QualityConfig(tasks={"multiple": TaskConfig()}).load_tasks(FOLDER)
+    with pytest.raises(ConfigurationError, match="expected some of: none"):
         QualityConfig(tasks={"poetry": TaskConfig()}).load_tasks(tmp_path)
 
 

@@ -15,18 +15,23 @@ import pyarrow.parquet as pq
 import pytest
 from tests.replay.request_rows import request_row, request_table, step_table, unanswered_row
 
-from quantgate.store.manifest import Environment, ModelManifest, RunManifest
+from quantgate.store.manifest import ArmManifest, Environment, ModelManifest, RunManifest
 from quantgate.store.run_folder import RunFolder, load_run
 from quantgate.store.schemas import QUALITY
 from quantgate_engine.errors import ConfigurationError, RunError
 
 NOW = datetime(2026, 11, 29, 17, 42, 5, tzinfo=UTC)
+ARM = ArmManifest(
+    arm_id="fp16", role="baseline", target="bundled", model="tiny", scheme="fp16", kv_dtype="bf16",
+    compute_dtype="bf16", head_dtype="bf16", weight_bytes=1, linear_weight_bytes=1, load_seconds=1.0,
+    kernel_set="reference", kernel_paths={},
+)  # fmt: skip
 
 
 def manifest_of(folder: RunFolder, **changes: Any) -> RunManifest:
     fields: dict[str, Any] = {
         "run_id": folder.run_id, "state": "complete", "phase": "done", "created_utc": NOW.isoformat(),
-        "command": ["quantgate", "run"], "seed": 7, "arms": [],
+        "command": ["quantgate", "run"], "seed": 7, "arms": [ARM],
         "model": ModelManifest(name="tiny", weights_sha256="0" * 64, tokenizer_sha256="1" * 64),
         "environment": Environment(
             python="3.11", platform="linux", cpu="test", cores=2, threads=2, memory_bytes=1, isa=[], device="cpu",
@@ -114,6 +119,15 @@ def test_a_write_that_fails_leaves_the_last_complete_state(
         "run.json",
         "steps.parquet",
     ]
+
+
+def test_a_folder_in_the_place_of_a_file_is_told_with_what_to_do(tmp_path: Path) -> None:
+    folder = store_complete_run(tmp_path)
+    (folder.path / "verdict.json").mkdir()
+    with pytest.raises(
+        RunError, match=r"verdict\.json: a folder of that name is in the way; move it away and run again\.$"
+    ):
+        folder.write_text("verdict.json", "{}")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")

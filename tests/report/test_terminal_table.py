@@ -11,9 +11,9 @@ from quantgate.gate.verdict_model import Verdict
 from quantgate.report.terminal import terminal_table
 
 
-def printed(verdict: Verdict, **console: bool) -> str:
+def printed(verdict: Verdict, width: int = 140, **console: bool) -> str:
     out = io.StringIO()
-    terminal_table(build_run(), verdict, Console(file=out, width=140, **console))
+    terminal_table(build_run(), verdict, Console(file=out, width=width, **console))
     return out.getvalue()
 
 
@@ -32,3 +32,9 @@ def test_text_of_a_run_can_neither_style_nor_steer_the_terminal() -> None:
     assert "[bold red]x[/]" in text
     assert "\x1b[2J" not in text
     assert "\u241b[2J\u2407" in text
+
+
+def test_a_terminal_of_80_columns_shows_every_word_whole() -> None:
+    wide, narrow = printed(build_verdict(), width=300), printed(build_verdict(), width=80)
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert set(wide.split()) <= set(narrow.split())

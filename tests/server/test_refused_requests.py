@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from tests.server.requests import GREEDY
+from tests.server.running import RunningServer
 
 
 @pytest.mark.parametrize("call", ["completions", "chat"])
@@ -43,6 +45,28 @@ def test_a_wrong_request_is_told_which_field_and_why(
         client.completions.create(model="tiny", **arguments)
     assert refused.value.param == param
     assert refused.value.type == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "message"),
+    [
+        (b'{"model": "tiny"}', "application/x-www-form-urlencoded",
+         "The header Content-Type is 'application/x-www-form-urlencoded'; expected application/json, with a JSON "
+         "object as the body."),
+        (b'{"model": "tiny"}', None,
+         "The header Content-Type is missing; expected application/json, with a JSON object as the body."),
+        (b"", "application/json",
+         "The body is empty; expected a JSON object, sent with Content-Type application/json."),
+        (b"[1]", "application/json", "The body is JSON, but no object; expected a JSON object."),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["completions", "chat/completions"])
+def test_what_is_no_json_object_is_told_apart(
+    server: RunningServer, path: str, body: bytes, content_type: str | None, message: str
+) -> None:
+    headers = {} if content_type is None else {"content-type": content_type}
+    answer = httpx.post(f"{server.url}/v1/{path}", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from tests.traffic.log_files import chat_row, write_log
 from typer.testing import CliRunner, Result
 
 from quantgate.arms.config import OpenAIArmConfig
@@ -105,11 +106,19 @@ def test_paths_hold_wherever_the_project_lies(project: Path) -> None:
 
 
 def test_a_column_map_is_named_beside_the_log(project: Path) -> None:
-    (project / "odd.log").write_text("not a known format\n")
-    (project / "columns.yaml").write_text("schema: quantgate.columns/1\n")
-    assert "is not recognised" in str(error_of(CliRunner().invoke(app, [*SERVERS, "--log", "odd.log"])))
+    write_log(project / "odd.log", {"at": 1769860800, "question": "hi", "usage": {"completion_tokens": 3}})
+    (project / "columns.yaml").write_text("schema: quantgate.columns/1\ntime: {path: at}\nprompt: question\n")
+    assert "say in a column map" in str(error_of(CliRunner().invoke(app, [*SERVERS, "--log", "odd.log"])))
     assert CliRunner().invoke(app, [*SERVERS, "--log", "odd.log", "--columns", "columns.yaml"]).exit_code == 0
     assert load_suite(project / "quantgate" / "suite.yaml").suite.workload.columns == "../columns.yaml"
+
+
+def test_the_whole_log_is_read_as_a_run_would(project: Path) -> None:
+    rows = [chat_row(1769860800, "hi"), chat_row(1769860801, "hi", tokens=-1)]
+    write_log(project / "bad.jsonl", *rows)
+    refused = error_of(CliRunner().invoke(app, [*SERVERS, "--log", "bad.jsonl"]))
+    assert str(refused).startswith("bad.jsonl, line 2, field response.usage.completion_tokens: ")
+    assert not (project / "quantgate").exists()
 
 
 def test_nothing_is_overwritten_and_nothing_is_half_written(project: Path) -> None:
@@ -119,6 +128,9 @@ def test_nothing_is_overwritten_and_nothing_is_half_written(project: Path) -> No
     assert (project / "quantgate" / "policy.yaml").read_text() == "precious"
     assert not (project / "quantgate" / "suite.yaml").exists()
     assert not (project / ".github").exists()
+    (project / "quantgate" / "suite.yaml").write_text("precious too")
+    sentence = "policy.yaml: exist already; write elsewhere, or replace them with --force."
+    assert str(error_of(invoke(*SERVERS))).endswith(sentence)
     assert invoke(*SERVERS, "--force").exit_code == 0
     assert load_policy(project / "quantgate" / "policy.yaml").name == "mixed"
 
@@ -151,7 +163,7 @@ def test_a_log_that_is_missing_or_empty(project: Path) -> None:
     assert "these flags are needed: --log FILE." in str(error_of(result))
     assert "there is no such file" in str(error_of(CliRunner().invoke(app, [*SERVERS, "--log", "missing"])))
     (project / "empty").write_text("\n")
-    assert "the log is empty" in str(error_of(CliRunner().invoke(app, [*SERVERS, "--log", "empty"])))
+    assert "empty: the trace is empty" in str(error_of(CliRunner().invoke(app, [*SERVERS, "--log", "empty"])))
 
 
 def test_the_github_workflow_has_the_right_shape(project: Path) -> None:

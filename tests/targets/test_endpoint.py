@@ -91,6 +91,7 @@ def test_each_broken_connection_has_its_sentence(breakage: Breakage, kind: str, 
     assert (error.kind, error.status, error.breakage) == (kind, None, breakage)
     assert str(error).startswith(f"{URL}/v1/models: ")
     assert said in str(error)
+    assert error.exit_code == (2 if breakage == "unknown_host" else 3)
 
 
 def test_an_answer_that_breaks_off_is_an_early_close() -> None:
@@ -108,6 +109,7 @@ def test_an_answer_that_breaks_off_is_an_early_close() -> None:
         (b'{"unknown": "the whole prompt"}', "(status 400)"),
         (b"bad thing", "(status 400: bad thing)"),
         (b"<html>bad</html>", "(status 400)"),
+        (b"<html><TITLE>502 Bad\nGateway &amp; more</TITLE></html>", "(status 400: 502 Bad Gateway & more)"),
         (b"", "(status 400)"),
         (b'{"error": "' + b"x" * 300 + b'"}', "x" * 197 + "...)"),
         (b'{"error": "{braces} \\u001b[31m"}', "(status 400: {braces} [31m)"),
@@ -122,12 +124,14 @@ def test_a_refused_key_and_a_missing_key_are_told_apart() -> None:
     refused = str(failure(whole(body, 401), {"OPENAI_API_KEY": KEY}))
     assert "the API key in OPENAI_API_KEY is not accepted (status 401: Incorrect API key: [API key])" in refused
     missing = str(failure(whole(b"", 403)))
+    assert failure(whole(body, 401), {"OPENAI_API_KEY": KEY}).exit_code == failure(whole(b"", 403)).exit_code == 2
     assert "an API key is needed, OPENAI_API_KEY is not set (status 403); set OPENAI_API_KEY" in missing
 
 
 def test_a_key_that_no_header_can_carry_is_refused_without_being_shown() -> None:
     with pytest.raises(EndpointError, match="OPENAI_API_KEY holds characters that no API key has") as raised:
         call(whole(b""), lambda e: e.get_json("/x"), {"OPENAI_API_KEY": KEY + "\nX: y"})
+    assert raised.value.exit_code == 2
     assert KEY not in str(raised.value)
 
 
@@ -150,6 +154,11 @@ def test_each_status_has_its_sentence(status: int, kind: str, said: str) -> None
     assert said in str(error)
 
 
+def test_a_redirect_says_where_it_points() -> None:
+    error = failure(whole(b"", 301, location="https://server/v1/models"))
+    assert "points elsewhere (status 301: to https://server/v1/models); give the URL" in str(error)
+
+
 @pytest.mark.parametrize(("header", "seconds"), [("2", 2.0), ("0.5", 0.5), ("Wed, 21 Oct", None), ("-1", None)])
 def test_how_long_to_wait_is_read_from_the_header(header: str, seconds: float | None) -> None:
     assert failure(whole(b"", 429, **{"retry-after": header})).retry_after_s == seconds
@@ -169,11 +178,11 @@ def facts(answer: WireAnswer, **settings: Any) -> ServerFacts:
 def test_the_only_model_is_asked_and_a_choice_is_demanded_among_several() -> None:
     assert facts(models("one")).model == "one"
     assert facts(models("one", "two"), model="two").model == "two"
-    with pytest.raises(EndpointError, match="which model to ask is not said; set model to one of: one, two"):
+    with pytest.raises(EndpointError, match=r"offers 2 models; name one of them .*--model.*: one, two"):
         facts(models("one", "two"))
-    with pytest.raises(EndpointError, match="there is no model 'three'; set model to one of: one, two"):
+    with pytest.raises(EndpointError, match=r"does not offer the model 'three'; expected one of .*--model.*: one, two"):
         facts(models("one", "two"), model="three")
-    with pytest.raises(EndpointError, match="one of: none"):
+    with pytest.raises(EndpointError, match="lists no model"):
         facts(whole(b"{}"))
 
 

@@ -95,7 +95,7 @@ def test_a_wrong_row_is_named_with_line_and_column(tmp_path: Path, row: str, sen
     trace.write_text(HEADER + "2023-11-16 18:15:46,1,1\n" + row)
     with pytest.raises(ConfigurationError) as caught:
         read_trace(trace)
-    assert str(caught.value).startswith(f"azure.csv, {sentence}")
+    assert str(caught.value).startswith(f"{trace}, {sentence}")
 
 
 def test_an_explicit_format_wants_its_header(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.traffic.records import counted, patiently, session, workloads
 
 from quantgate.traces.record import TraceRecord
-from quantgate.workload.blocks import assign_blocks
+from quantgate.workload.blocks import assign_blocks, settled_blocks
 from quantgate.workload.transforms.sessions import group_units, unit_key
 from quantgate_engine.errors import ConfigurationError
 
@@ -24,10 +24,17 @@ def test_a_session_stays_in_the_block_of_its_first_turn() -> None:
 
 
 def test_more_blocks_than_units_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="into 3 blocks; expected between 1 and 2"):
+    with pytest.raises(ConfigurationError, match=r"into 3 blocks; expected between 1 and 2, .* or make it auto\."):
         assign_blocks([*session("s", [0, 1]), counted("a", 2)], 3)
     with pytest.raises(ConfigurationError, match="into 0 blocks"):
         assign_blocks([counted("a")], 0)
+
+
+def test_auto_takes_the_usual_number_or_as_many_as_there_are_units() -> None:
+    few = [*session("s", [0, 1]), counted("a", 2)]
+    assert settled_blocks("auto", few) == 2
+    assert settled_blocks("auto", [counted(f"r{i}", i) for i in range(9)]) == 4
+    assert settled_blocks(3, few) == 3
 
 
 @patiently

@@ -110,7 +110,7 @@ def test_a_class_that_the_map_does_not_know_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         import_trace(log, columns(tmp_path))
     assert str(caught.value) == (
-        "x.log, line 1, field tier: expected one of 'gold', 'bronze' (the values of the column map), got 'silver'."
+        f"{log}, line 1, field tier: expected one of 'gold', 'bronze' (the values of the column map), got 'silver'."
     )
 
 

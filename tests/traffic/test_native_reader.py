@@ -113,17 +113,17 @@ def test_a_wrong_field_is_named_with_line_and_expectation(
     with pytest.raises(ConfigurationError) as caught:
         read_trace(trace)
     separator = ", " if sentence.startswith("field") else ": "
-    assert str(caught.value) == f"x.jsonl, line 3{separator}{sentence}"
+    assert str(caught.value) == f"{trace}, line 3{separator}{sentence}"
 
 
 def test_a_missing_field_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"^x\.jsonl, line 1, field max_tokens: .* got nothing; add the field"):
+    with pytest.raises(ConfigurationError, match=r"/x\.jsonl, line 1, field max_tokens: .* got nothing; add the field"):
         read_trace(write(tmp_path / "x.jsonl", {"id": "a", "offset": 0, "prompt": "hi"}))
 
 
 @pytest.mark.parametrize("text", ["nope", '{"id": "b", "offset": 1', "[1]", '"b"'])
 def test_a_line_that_is_no_json_object_is_named(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"^x\.jsonl, line 2: expected one JSON object"):
+    with pytest.raises(ConfigurationError, match=r"/x\.jsonl, line 2: expected one JSON object"):
         read_trace(write(tmp_path / "x.jsonl", GOOD, text))
 
 
@@ -135,7 +135,18 @@ def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_long_values_are_shortened_in_messages(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read_trace(write(tmp_path / "x.jsonl", GOOD | {"max_tokens": "secret " * 100}))
-    assert len(str(caught.value)) < 200
+    assert len(str(caught.value).removeprefix(str(tmp_path))) < 200
+
+
+def test_a_key_that_stands_twice_is_named(tmp_path: Path) -> None:
+    row = '{"id": "b", "offset": 1, "prompt": "hi", "max_tokens": 1, "max_tokens": 900}'
+    trace = write(tmp_path / "x.jsonl", GOOD, row)
+    with pytest.raises(ConfigurationError) as caught:
+        read_trace(trace)
+    assert (
+        str(caught.value)
+        == f"{trace}, line 2, field max_tokens: this key stands twice in one object; keep one of them."
+    )
 
 
 def test_the_published_schema_says_the_same_as_the_reader() -> None:

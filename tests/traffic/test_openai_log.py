@@ -25,7 +25,7 @@ def imported(tmp_path: Path, *rows: dict[str, Any] | str, **settings: Any) -> Im
 def refusal(tmp_path: Path, *rows: dict[str, Any] | str, **settings: Any) -> str:
     with pytest.raises(ConfigurationError) as caught:
         imported(tmp_path, *rows, **settings)
-    return str(caught.value)
+    return str(caught.value).removeprefix(f"{tmp_path}/")
 
 
 def counts(trace: ImportedTrace) -> dict[str, Any]:
@@ -158,7 +158,8 @@ def test_images_are_refused_or_dropped_and_counted(tmp_path: Path) -> None:
     ]
     assert refusal(tmp_path, row) == (
         "access.jsonl, line 1, field request.messages.0.content.1: expected a part of type text, got 'image_url', "
-        "which is no text to replay; leave such rows out, or drop the parts with the setting other_parts: drop."
+        "which is no text to replay; leave such rows out, or drop the parts (other_parts: drop in a suite, "
+        "--other-parts drop without one)."
     )
     trace = imported(tmp_path, row, other_parts="drop")
     assert trace.records[0].messages == (Message("user", "look"),)
@@ -242,7 +243,12 @@ WRONG = [
         wrong(messages=[{"role": "user", "content": 3}]),
         ", field request.messages.0.content: expected a text or a list of parts, got a number.",
     ),
-    (wrong(max_tokens=2.5), ", field request.max_tokens: expected a number of tokens from 0 to 1000000000, got 2.5."),
+    (wrong(max_tokens=2.5), ", field request.max_tokens: expected a number of tokens from 0 to 10000000, got 2.5."),
+    (wrong(n=0), ", field request.n: expected a number of answers from 1 to 10000000, got 0."),
+    (
+        chat_row(1769860801, "hi", tokens=999_999_999),
+        ", field response.usage.completion_tokens: expected a number of tokens from 0 to 10000000, got 999999999.",
+    ),
     ("[1]", ": expected one JSON object, got another JSON value."),
     (
         '{"timestamp": 1',
@@ -258,7 +264,9 @@ def test_a_wrong_field_is_named_with_line_and_expectation(tmp_path: Path, row: A
 
 
 def test_a_small_number_is_no_time_since_1970(tmp_path: Path) -> None:
-    assert "so say its unit in a column map (time: {unit: ms})" in refusal(tmp_path, chat_row(12.5, "hi"))
+    assert "so say its unit in a column map, --columns FILE (time: {unit: ms})" in refusal(
+        tmp_path, chat_row(12.5, "hi")
+    )
 
 
 def test_what_was_written_is_not_quoted_in_errors(tmp_path: Path) -> None:

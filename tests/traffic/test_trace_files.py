@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from quantgate.traces.consistency import check_consistency
 from quantgate.traces.reader import read_trace
 from quantgate.traces.record import TraceRecord
 from quantgate.traces.registry import LocatedRecord, TraceFormat, register_trace_format, trace_formats
-from quantgate.traces.source_text import trace_sha256
+from quantgate.traces.source_text import LONGEST_ROW_BYTES, read_lines, trace_sha256
 from quantgate_engine.errors import ConfigurationError
 
 ROW = b'{"id": "a", "offset": 0, "prompt": "hi", "max_tokens": 3}\n'
@@ -28,6 +29,20 @@ def refusal(path: Path, format_name: str | None = None) -> str:
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     assert "no such trace file" in refusal(tmp_path / "none.jsonl")
     assert "cannot be read" in refusal(tmp_path)
+
+
+def test_what_never_ends_is_no_trace(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        assert refusal(path) == f"{path}: the trace cannot be read (it is no regular file); expected a file."
+
+
+def test_times_that_lie_decades_apart_are_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "x.csv"
+    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n0001-01-01 00:00:00,5,6\n9999-12-31 23:59:59,5,6\n")
+    assert refusal(trace).startswith(
+        f"{trace}, line 3: expected a time within 1000000000 s of the first row's, got one "
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf", b"  \r\n"])
@@ -47,8 +62,20 @@ def test_bytes_that_are_no_utf_8_are_named_by_line_and_byte(tmp_path: Path) -> N
     trace = tmp_path / "x.jsonl"
     trace.write_bytes(ROW + b'{"id": "caf\xe9"}\n')
     assert refusal(trace) == (
-        "x.jsonl, line 2, byte 12: expected UTF-8 text, got the byte 0xe9; save the file as UTF-8."
+        f"{trace}, line 2, byte 12: expected UTF-8 text, got the byte 0xe9; save the file as UTF-8."
     )
+
+
+def test_a_row_that_no_model_could_read_is_refused_before_it_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"a": 1}\n' + b" " * (LONGEST_ROW_BYTES + 1) + b"\n")
+    with pytest.raises(ConfigurationError) as refused:
+        list(read_lines(path))
+    assert str(refused.value) == (
+        f"{path}, line 2: expected a row of at most 16 MB, got a longer one; shorten or remove the row."
+    )
+    path.write_bytes(b'{"a": 1}\n' + b" " * (LONGEST_ROW_BYTES - 9) + b'{"b": 2}\n')
+    assert [line.number for line in read_lines(path)] == [1, 2]
 
 
 def test_byte_order_marks_and_windows_line_ends_are_accepted(tmp_path: Path) -> None:

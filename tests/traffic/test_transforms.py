@@ -26,6 +26,7 @@ from quantgate.workload.transforms import (
     Window,
     WorkloadTransform,
 )
+from quantgate_engine.errors import ConfigurationError
 
 
 def context(seed: int = 0) -> TransformContext:
@@ -53,6 +54,14 @@ def test_twice_the_speed_halves_times_and_think_times() -> None:
     result = Speed(factor=2).apply(records, context())
     assert [(r.scheduled_ns, r.think_time_ns) for r in result.records] == [(0, 0), (SECOND * 3 // 2, SECOND // 2)]
     assert result.rows_touched == 1
+
+
+def test_a_trace_is_not_stretched_over_centuries() -> None:
+    records = [counted("a", 0), counted("b", 900_000_000)]
+    with pytest.raises(
+        ConfigurationError, match=r"speed \(factor=0.001\) stretches the trace over 900000000000 s; exp"
+    ):
+        Speed(factor=0.001).apply(records, context())
 
 
 def test_dropping_ends_a_session_at_its_first_long_turn() -> None:

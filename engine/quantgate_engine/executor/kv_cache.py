@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.executor.machine_limits import require_cache_memory
 from quantgate_engine.model.config import DecoderConfig
 from quantgate_kernels.types import KVLayer
 
@@ -27,6 +28,14 @@ def allocate_kv_cache(
 def context_limit(config: EngineConfig, model_limit: int) -> int:
     """Longest prompt plus output: the setting, and never more than the model was trained for."""
     return min(config.max_context_tokens or model_limit, model_limit)
+
+
+def require_cache_fits(config: EngineConfig, model: DecoderConfig, dtype: torch.dtype, device: torch.device) -> None:
+    """Raises ConfigurationError where the pool that the settings ask for is larger than the device's memory."""
+    blocks = block_count(config, context_limit(config, model.max_position_embeddings))
+    needed_bytes = blocks * config.block_size * model.kv_bytes_per_token(dtype.itemsize)
+    what = f"The KV cache ({blocks} blocks of {config.block_size} tokens)"
+    require_cache_memory(needed_bytes, device, what)
 
 
 def block_count(config: EngineConfig, max_context_tokens: int) -> int:

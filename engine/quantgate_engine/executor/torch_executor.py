@@ -14,7 +14,8 @@ from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import BlockCopy, SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import build_batch
 from quantgate_engine.executor.block_copies import copy_blocks
-from quantgate_engine.executor.kv_cache import allocate_kv_cache, block_count, context_limit
+from quantgate_engine.executor.kv_cache import allocate_kv_cache, block_count, context_limit, require_cache_fits
+from quantgate_engine.executor.machine_limits import require_threads
 from quantgate_engine.executor.teacher_forcing import TeacherForcing
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.decoder import Decoder
@@ -72,16 +73,19 @@ class TorchExecutor:
     ) -> TorchExecutor:
         """Raises ModelError for a folder that cannot be served.
 
-        Raises ConfigurationError for an unknown or unfit scheme, or a kernel set that does not run here.
+        Raises ConfigurationError for an unknown or unfit scheme, a kernel set that does not run here, and for more
+        threads or memory than the machine has.
         """
         clock = clock or MonotonicClock()
         started_ns = clock.now_ns()
         if config.threads is not None:
+            require_threads(config.threads)
             torch.set_num_threads(config.threads)
         chosen, target = find_scheme(scheme), torch.device(device)
         kernels = kernels or _kernel_set(config, target)
         precision = chosen.precision(target)
         model = read_decoder_config(folder.path)
+        require_cache_fits(config, model, precision.compute, target)
         weights = WeightLoader(model, chosen, precision, kernels, target, perturbation).load(folder.path)
         decoder = Decoder(
             model, weights, kernels, precision.compute, context_limit(config, model.max_position_embeddings)

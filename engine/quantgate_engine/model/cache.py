@@ -13,6 +13,10 @@ from pathlib import Path
 
 from quantgate_engine.errors import ConfigurationError, RunError
 
+_NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY})
+_NOT_A_PLACE = frozenset({errno.ENOENT, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL})
+"""A path under /proc, a loop of links, a name too long: no folder can be made there, whoever asks."""
+
 
 @contextmanager
 def locked(target: Path) -> Iterator[None]:
@@ -20,7 +24,7 @@ def locked(target: Path) -> Iterator[None]:
 
     The lock is the kernel's, so that a killed process leaves none behind.
     """
-    with disk_errors_explained(target):
+    with disk_errors_explained(target, _NOT_A_PLACE):
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(target.parent / f".{target.name}.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -59,8 +63,11 @@ def require_free_space(folder: Path, needed_bytes: int) -> None:
 
 
 @contextmanager
-def disk_errors_explained(target: Path) -> Iterator[None]:
-    """Turns the operating system's refusals into the sentence that says what to do about them."""
+def disk_errors_explained(target: Path, further: frozenset[int] = frozenset()) -> Iterator[None]:
+    """Turns the operating system's refusals into the sentence that says what to do about them.
+
+    further: errors that mean here, too, that `target` cannot be written.
+    """
     try:
         yield
     except OSError as error:
@@ -69,7 +76,7 @@ def disk_errors_explained(target: Path) -> Iterator[None]:
                 f"{target}: there is no room on the disk ({error.strerror}) and nothing was kept; "
                 "free some space or set QUANTGATE_CACHE to a folder on another disk."
             ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY):
+        if error.errno in _NOT_ALLOWED | further:
             raise ConfigurationError(
                 f"{target}: cannot be written ({error.strerror}); "
                 "set QUANTGATE_CACHE to a folder that you may write to."

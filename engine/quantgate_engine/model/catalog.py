@@ -17,13 +17,14 @@ from quantgate_engine.model.known_models import KNOWN_MODELS, KnownModel
 from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_engine.model.model_record import has_record, read_record, write_record
 from quantgate_engine.model.user_folder import open_user_folder
-from quantgate_kernels.cache_root import cache_root
+from quantgate_kernels.cache_root import cache_root, with_home
 
 __all__ = ["ModelFolder", "Progress", "cached_folder", "resolve_model"]
 
 Progress = Callable[[str], None]
 """Told what takes time, in words, when it begins."""
 
+_EXPECTED = f"one of {', '.join(KNOWN_MODELS)}, a Hugging Face folder, a GGUF file, or a Hub id such as owner/name"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -36,10 +37,12 @@ def resolve_model(
     served) and RunError (network, full disk). Two processes may ask for the same model at once.
     """
     cache = cache_dir if cache_dir is not None else cache_root()
+    if not str(name_or_path):
+        raise ModelError(f"The model's name is empty; expected {_EXPECTED}.")
     known = KNOWN_MODELS.get(str(name_or_path).lower())
     if known is not None:
         return _known_model(known, cache, progress)
-    path = Path(name_or_path).expanduser()
+    path = with_home(name_or_path)
     if path.is_dir():
         return _user_folder(path, cache)
     if path.is_file():
@@ -49,8 +52,7 @@ def resolve_model(
         provenance = {"source": "hub", "repository": name_or_path}
         return open_user_folder(fetch_from_hub(name_or_path), name_or_path, provenance, cache)
     raise ModelError(
-        f"{name_or_path}: there is no model of this name and no such folder or file; expected one of "
-        f"{', '.join(KNOWN_MODELS)}, a Hugging Face folder, a GGUF file, or a Hub id such as owner/name."
+        f"{name_or_path}: there is no model of this name and no such folder or file; expected {_EXPECTED}."
     )
 
 

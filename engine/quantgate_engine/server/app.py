@@ -71,8 +71,8 @@ def _answer_errors(app: FastAPI, service: Service) -> None:
         return own.response()
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_request: Request, error: RequestValidationError) -> Response:
-        return invalid_body(error).response()
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        return invalid_body(error, request.headers.get("content-type")).response()
 
     @app.exception_handler(ClientLeftError)
     async def client_left(_request: Request, _error: ClientLeftError) -> Response:

@@ -9,8 +9,11 @@ from quantgate_engine.server.api_error import ApiError, bad_request
 _MOST_FORMS = 4
 
 
-def invalid_body(error: RequestValidationError) -> ApiError:
-    """ApiError 400 that names the first field at fault, with all the forms that it might have had."""
+def invalid_body(error: RequestValidationError, content_type: str | None) -> ApiError:
+    """ApiError 400 that names the first field at fault, with all the forms that it might have had.
+
+    content_type: of the request; only a body that is declared as JSON is read as such.
+    """
     details = error.errors()
     first = details[0]
     if first["type"] == "json_invalid":
@@ -18,12 +21,18 @@ def invalid_body(error: RequestValidationError) -> ApiError:
     location = [str(part) for part in first["loc"][1:]]
     field = first.get("ctx", {}).get("field") or (location[0] if location else None)
     if field is None:
-        return bad_request(
-            f"The body is not what this route takes ({first['msg']}); send a JSON object with Content-Type "
-            "application/json."
-        )
+        return bad_request(_no_object(first["input"], content_type))
     of_field = [detail for detail in details if [str(part) for part in detail["loc"][1:2]] == location[:1]]
     # A field of several forms fails in each of them; each message is worth telling once.
     messages = list(dict.fromkeys(str(detail["msg"]) for detail in of_field))[:_MOST_FORMS]
     where = ".".join(location) if len(of_field) == 1 and location else field
     return bad_request(f"{where}: {'; or '.join(messages)}.", field)
+
+
+def _no_object(body: object, content_type: str | None) -> str:
+    if body is None:
+        return "The body is empty; expected a JSON object, sent with Content-Type application/json."
+    if isinstance(body, bytes):
+        stated = f"is {content_type!r:.80}" if content_type else "is missing"
+        return f"The header Content-Type {stated}; expected application/json, with a JSON object as the body."
+    return "The body is JSON, but no object; expected a JSON object."

@@ -13,11 +13,11 @@ from quantgate.arm_life.command_line import address_of, prepare_command
 from quantgate.arm_life.ready import Readiness, probe_of, wait_until_ready
 from quantgate.arm_life.server_output import ServerOutput
 from quantgate.arm_life.server_process import ServerProcess
-from quantgate.arm_life.settings import LaunchSettings
+from quantgate.arm_life.settings import COMMAND_FIELD, LaunchSettings
 from quantgate.targets.openai.endpoint import Endpoint, EndpointError
 from quantgate.targets.openai.settings import EndpointSettings
 from quantgate_engine.clock import Clock
-from quantgate_engine.errors import RunError
+from quantgate_engine.errors import ConfigurationError, RunError
 
 _RUNNING_ALREADY_SECONDS = 5.0
 """A server that should be up already is not waited for while it loads weights."""
@@ -170,9 +170,10 @@ class ArmServer:
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
-        raise RunError(
+        raise ConfigurationError(
             f"Arm {self.arm_id}: something serves at {self.endpoint.url} already, so the arm's own server cannot; stop "
-            "it, give the arm another port, or leave launch out to measure the server that is there."
+            "it, give the arm another port, or leave launch (--launch-baseline, --launch-candidate) out to measure the "
+            "server that is there."
         )
 
     async def _never_ready(self, readiness: Readiness, process: ServerProcess, endpoint: Endpoint) -> RunError:
@@ -180,15 +181,15 @@ class ArmServer:
             return RunError(
                 f"The server of arm {self.arm_id} ended before it was ready ({process.state()}; "
                 f"{process.last_lines()}); "
-                "check launch.command."
+                f"check {COMMAND_FIELD}."
             )
         if readiness.key_refused:
             return await _told_by(endpoint, readiness.path)
         return RunError(
             f"The server of arm {self.arm_id} was not ready {self.launch.ready.timeout_s:g} s after its start: at "
             f"{self.endpoint.url}, {readiness.words} ({process.state()}; "
-            f"{process.last_lines()}); check launch.command and "
-            "the port in it, or raise launch.ready.timeout_s."
+            f"{process.last_lines()}); check {COMMAND_FIELD} and the port in it, or raise launch.ready.timeout_s in a "
+            "suite."
         )
 
     async def _find_running(self) -> None:

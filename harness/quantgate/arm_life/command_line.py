@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from quantgate.arm_life.settings import LaunchSettings
+from quantgate.arm_life.settings import COMMAND_FIELD, LaunchSettings
 from quantgate_engine.errors import ConfigurationError
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -55,7 +55,7 @@ def prepare_command(
     program = shutil.which(words[0] if "/" not in words[0] else str(cwd / words[0]), path=complete.get("PATH"))
     if program is None:
         raise ConfigurationError(
-            f"Arm {arm_id}, field launch.command: there is no program {words[0]!r}; install it or give its whole path."
+            f"Arm {arm_id}, field {COMMAND_FIELD}: there is no program {words[0]!r}; install it or give its whole path."
         )
     return PreparedCommand(
         words=[program, *words[1:]],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quantgate.arm_life.arm_server import ArmServer
+from quantgate.arm_life.settings import COMMAND_FIELD
 from quantgate_engine.errors import ConfigurationError
 
 
@@ -24,7 +25,7 @@ class OneAtATime:
         for arm_id, server in self.servers.items():
             if not server.is_launched:
                 raise ConfigurationError(
-                    f"Arm {arm_id} has no launch.command; one arm at a time needs to start and stop every server "
+                    f"Arm {arm_id} has no {COMMAND_FIELD}; one arm at a time needs to start and stop every server "
                     "itself: add the command, or run the arms side by side."
                 )
 

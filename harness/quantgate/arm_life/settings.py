@@ -12,6 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 NOT_KEPT = "(not kept)"
 """Stands for the values of environment variables wherever settings are written."""
 
+COMMAND_FIELD = "launch.command (--launch-baseline, --launch-candidate)"
+"""What to look at where a command is wrong: the field of a suite, or the flags of who has none."""
+
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 UrlPath = Annotated[str, Field(pattern=r"^/\S*$")]
@@ -78,7 +81,7 @@ class LaunchSettings(_Strict):
             words = shlex.split(command) if isinstance(command, str) else command
         except ValueError as error:
             raise ValueError(
-                f"the command cannot be split into words ({error}); close the quotes or give a list"
+                f"the command cannot be split into words ({error}); close the quotes, or give a list in a suite"
             ) from None
         if not words or not words[0].strip():
             raise ValueError("the command is empty; expected the program and its arguments")

@@ -28,7 +28,7 @@ async def open_openai_arm(arm: OpenAIArmConfig, tokenizer: RunTokenizer | None, 
     if capabilities.tokenizer == "differs":
         raise ConfigurationError(
             f"The tokenizer given does not read text as the server of arm {arm.arm_id} at {arm.url} does; give the "
-            "one of the model that is served, or none."
+            "one of the model that is served (--tokenizer, or tokenizer in a suite), or none."
         )
     target = OpenAITarget(
         arm,

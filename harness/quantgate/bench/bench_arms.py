@@ -8,16 +8,19 @@ from typing import Any
 
 import torch
 
-from quantgate.bench.measure import decode_tok_s, prefill_tok_s
+from quantgate.bench.measure import decode_output_tokens, decode_tok_s, prefill_tok_s
 from quantgate.environment import capture_environment
 from quantgate.progress import ProgressReporter
 from quantgate_engine import LLM, EngineConfig
+from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.compute_thread import on_compute_thread
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.config import DecoderConfig, read_decoder_config
+from quantgate_engine.quant.schemes import find_scheme
 from quantgate_kernels.roofline import DeviceLimits, decode_bound_tok_s, measure_device_limits, prefill_bound_tok_s
 
 BENCH_SCHEMA = "quantgate.bench/1"
+_BLOCK_SIZE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +35,60 @@ class BenchSettings:
     threads: int | None
     max_step_tokens: int
 
+    @property
+    def step_tokens(self) -> int:
+        return max(self.max_step_tokens, max(self.batch_sizes) + 1)
+
+    @property
+    def longest_prefill(self) -> int:
+        """Tokens of the longest prompt and of the one token that ends its measurement."""
+        return max(self.prompt_lengths) + 1
+
+    @property
+    def longest_decode(self) -> int:
+        """Tokens of one request, prompt and answer, at the largest batch."""
+        return self.context_tokens + decode_output_tokens(max(self.batch_sizes), self.context_tokens, self.step_tokens)
+
     def engine_config(self) -> EngineConfig:
-        batch = max(self.batch_sizes)
-        longest = max(max(self.prompt_lengths) + 1, self.context_tokens + 32 + self._prefill_steps(batch) + batch)
+        """A pool that holds the whole largest batch at once: a request that waits would not decode with the others."""
+        longest = max(self.longest_prefill, max(self.batch_sizes) * _in_blocks(self.longest_decode))
         return EngineConfig(
-            max_active_requests=batch,
-            max_step_tokens=max(self.max_step_tokens, batch + 1),
-            max_context_tokens=longest,
+            max_active_requests=max(self.batch_sizes),
+            max_step_tokens=self.step_tokens,
+            block_size=_BLOCK_SIZE,
+            num_kv_blocks=_in_blocks(longest) // _BLOCK_SIZE,
+            max_context_tokens=max(self.longest_prefill, self.longest_decode),
             threads=self.threads,
         )
 
-    def _prefill_steps(self, batch: int) -> int:
-        return -(-batch * self.context_tokens // max(1, self.max_step_tokens - batch))
+    def require_context(self, limit: int) -> None:
+        """Raises ConfigurationError where a measurement needs a longer context than the model has."""
+        if self.longest_prefill > limit:
+            raise ConfigurationError(
+                f"--prompt-lengths has {max(self.prompt_lengths)}, and the context of {self.model} holds {limit} "
+                f"tokens, one of them for the answer; expected at most {limit - 1}."
+            )
+        if self.longest_decode > limit:
+            raise ConfigurationError(
+                f"--context {self.context_tokens} at a batch of {max(self.batch_sizes)} needs {self.longest_decode} "
+                f"tokens a request, and the context of {self.model} holds {limit}; lower --context or --batch-sizes."
+            )
+
+
+def _in_blocks(tokens: int) -> int:
+    """Tokens rounded up to whole KV blocks."""
+    return -(-tokens // _BLOCK_SIZE) * _BLOCK_SIZE
 
 
 def bench_arms(settings: BenchSettings, progress: ProgressReporter) -> dict[str, Any]:
-    """Loads every arm, then measures each figure on all arms before the next figure. Returns the JSON document."""
+    """Loads every arm, then measures each figure on all arms before the next figure. Returns the JSON document.
+
+    Raises ModelError or ConfigurationError before anything is loaded where a setting does not fit.
+    """
+    for scheme in settings.schemes:
+        find_scheme(scheme)
+    shape = read_decoder_config(resolve_model(settings.model).path)
+    settings.require_context(shape.max_position_embeddings)
     arms = _load(settings, progress)
     limits = on_compute_thread(measure_device_limits)
     results: dict[str, dict[str, Any]] = {scheme: _described(llm) for scheme, llm in arms.items()}
@@ -64,7 +105,6 @@ def bench_arms(settings: BenchSettings, progress: ProgressReporter) -> dict[str,
                 rate = decode_tok_s(llm, batch, settings.context_tokens, settings.repeats, settings.seed)
                 results[scheme]["decode_tok_s"][str(batch)] = rate
                 advance(done := done + 1, f"{scheme} decode {batch}")
-    shape = read_decoder_config(resolve_model(settings.model).path)
     for scheme, llm in arms.items():
         results[scheme]["kernel_paths"] = dict(llm.info.kernel_paths)
         results[scheme]["bounds"] = _bounds(llm, shape, settings, limits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from statistics import median
 
@@ -25,14 +24,21 @@ def prefill_tok_s(llm: LLM, prompt_tokens: int, repeats: int, seed: int) -> floa
     return median(rates[1:])  # the first run warms caches and is not counted
 
 
+def decode_output_tokens(batch: int, context_tokens: int, max_step_tokens: int) -> int:
+    """Length of the answers of `batch` requests that are to decode together for `DECODE_STEPS` steps.
+
+    The first request decodes while the last one's prompt is still computed, so answers are longer by that many steps.
+    """
+    return DECODE_STEPS + -(-batch * context_tokens // max(1, max_step_tokens - batch)) + batch
+
+
 def decode_tok_s(llm: LLM, batch: int, context_tokens: int, repeats: int, seed: int) -> float:
     """Output tokens per second of the steps in which all `batch` requests decode and nothing prefills.
 
     Each request has a context of `context_tokens` when its decoding starts.
     """
-    # The first request decodes while the last one's prompt is still computed, so outputs are longer by that many steps.
-    prefill_steps = math.ceil(batch * context_tokens / max(1, llm.config.max_step_tokens - batch)) + batch
-    params = SamplingParams(max_tokens=DECODE_STEPS + prefill_steps, ignore_eos=True)
+    output_tokens = decode_output_tokens(batch, context_tokens, llm.config.max_step_tokens)
+    params = SamplingParams(max_tokens=output_tokens, ignore_eos=True)
     rates = []
     for repeat in range(repeats + 1):
         llm.take_steps()

@@ -7,9 +7,9 @@ from quantgate.capabilities.probes.asking import Asking
 from quantgate.capabilities.probes.given_answers import gives_continuation_logits, gives_forced_tokens
 from quantgate.capabilities.probes.logprobs import ListedLogprobs, probe_logprobs
 from quantgate.capabilities.probes.models import choose_model
-from quantgate.capabilities.probes.prompts import PromptForms, probe_prompts
+from quantgate.capabilities.probes.prompts import TEXT_PROMPTS, PromptForms, probe_prompts
 from quantgate.capabilities.probes.sampling import honours_ignore_eos, honours_seed
-from quantgate.capabilities.probes.surroundings import answers_chat, counts_streamed_tokens, shows_metrics
+from quantgate.capabilities.probes.surroundings import CHAT, answers_chat, counts_streamed_tokens, shows_metrics
 from quantgate.capabilities.server_calls import ServerCalls
 from quantgate.capabilities.token_texts import TokenTexts
 from quantgate.capabilities.tokenizer import ProbeTokenizer
@@ -31,8 +31,9 @@ async def probe(calls: ServerCalls, settings: EndpointSettings, tokenizer: Probe
     forms = await probe_prompts(asking, tokenizer)
     if not (chat or forms.completions):
         raise EndpointError(
-            f"{settings.url}: the model {asking.model!r} answers neither /v1/completions nor /v1/chat/completions; "
-            "check the URL and the model, or read the server's log.",
+            f"{settings.url}: the model {asking.model!r} answers neither /v1/completions "
+            f"({_seen(asking, TEXT_PROMPTS)}) nor /v1/chat/completions ({_seen(asking, CHAT)}); check the URL and the "
+            "model, or read the server's log.",
             "status_4xx",
         )
     listed = await _logprobs(asking, forms, tokenizer)
@@ -64,6 +65,11 @@ async def probe(calls: ServerCalls, settings: EndpointSettings, tokenizer: Probe
         notes=asking.notes,
         requests=asking.requests,
     )
+
+
+def _seen(asking: Asking, what: str) -> str:
+    failure = asking.failures.get(what)
+    return failure.seen if failure else "an answer without choices"
 
 
 async def _logprobs(asking: Asking, forms: PromptForms, tokenizer: ProbeTokenizer | None) -> ListedLogprobs:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -11,6 +12,8 @@ from rich.table import Table
 
 from quantgate.progress import ProgressReporter
 from quantgate_engine.errors import ConfigurationError
+
+Value = TypeVar("Value", int, str)
 
 
 def bench(
@@ -22,7 +25,7 @@ def bench(
     batch_sizes: Annotated[str, typer.Option(help="Batch sizes for decode.")] = "1,8,16",
     context: Annotated[int, typer.Option(min=1, help="Context tokens of each request while decode is measured.")] = 512,
     repeats: Annotated[int, typer.Option(min=1, help="Measurements of each figure; the median is reported.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of the random prompts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random prompts.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="Compute threads.")] = None,
     max_step_tokens: Annotated[int, typer.Option(min=1, help="Token budget of one engine step.")] = 512,
     json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
@@ -35,7 +38,7 @@ def bench(
 
     settings = BenchSettings(
         model=model,
-        schemes=tuple(part.strip() for part in schemes.split(",") if part.strip()),
+        schemes=_distinct([part.strip() for part in schemes.split(",") if part.strip()], "--schemes"),
         prompt_lengths=_integers(prompt_lengths, "--prompt-lengths"),
         batch_sizes=_integers(batch_sizes, "--batch-sizes"),
         context_tokens=context,
@@ -53,6 +56,14 @@ def bench(
         _print_table(document)
 
 
+def _distinct(values: Sequence[Value], option: str) -> tuple[Value, ...]:
+    """Raises ConfigurationError for a value that stands twice: it would be measured once and look like an oversight."""
+    for value in values:
+        if values.count(value) > 1:
+            raise ConfigurationError(f"{option} names {value} twice; name it once.")
+    return tuple(values)
+
+
 def _integers(text: str, option: str) -> tuple[int, ...]:
     try:
         numbers = tuple(int(part) for part in text.split(","))
@@ -60,7 +71,7 @@ def _integers(text: str, option: str) -> tuple[int, ...]:
         numbers = ()
     if not numbers or min(numbers) < 1:
         raise ConfigurationError(f"{option} is {text!r}; expected positive integers separated by commas.")
-    return numbers
+    return _distinct(numbers, option)
 
 
 def _print_table(document: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ def compare(
     arms: Annotated[
         str | None, typer.Option(help="FIRST:OTHER, the arms to pair across runs; default: those of the same id.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
     """Compare results: request by request where two runs replayed the same plan, else side by side and unpaired.

@@ -38,7 +38,7 @@ def gate(
         typer.echo(document)
     else:
         terminal_table(loaded, verdict, Console())
-        Console(stderr=True).print(f"verdict: {written}", markup=False, highlight=False)
+        Console(stderr=True, soft_wrap=True).print(f"verdict: {written}", markup=False, highlight=False)
     raise typer.Exit(verdict.exit_code)
 
 

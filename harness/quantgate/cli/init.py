@@ -76,7 +76,7 @@ def init(
     if json_output:
         typer.echo(json.dumps({"written": [str(path) for path in files]}, indent=2))
         return
-    console = Console(stderr=True)
+    console = Console(stderr=True, soft_wrap=True)
     for path in files:
         console.print(Text(f"written: {path}"))
     console.print(Text(f"next:    quantgate run {project.suite_path}"))
@@ -102,7 +102,7 @@ class _Terminal:
     """Asks on the terminal, on standard error, until there is an answer."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
+        self._console = Console(stderr=True, soft_wrap=True)
 
     def text(self, question: str, /, *, flag: str, default: str | None = None) -> str:
         while True:

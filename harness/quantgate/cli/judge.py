@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from quantgate.cli.flag_values import finite, settings_from_flags
 from quantgate.progress import ProgressReporter
 from quantgate_engine.errors import ConfigurationError, RunError
 
@@ -24,20 +25,24 @@ _CONFIDENCE = 0.95
 
 
 def judge(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, such as results/20270131-101500-abc.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run, such as results/20270131T101500Z-3f9c.")],
     endpoint: Annotated[str, typer.Option(metavar="URL", help="Root of an OpenAI-compatible server.")],
     model: Annotated[str, typer.Option(metavar="NAME", help="The judging model, as the server calls it.")],
     items: Annotated[int, typer.Option(min=1, help="Requests to draw; every arm is compared on the same ones.")],
-    budget_requests: Annotated[int, typer.Option(min=1, help="Most calls of this judge on this run, ever.")],
+    budget_requests: Annotated[int, typer.Option(min=1, help="Most calls of this judge on this run, in all commands.")],
     budget_tokens: Annotated[int, typer.Option(min=1, help="Most tokens, prompts and replies together.")],
-    price_in: Annotated[float | None, typer.Option(min=0.0, help="Price per million prompt tokens.")] = None,
-    price_out: Annotated[float | None, typer.Option(min=0.0, help="Price per million reply tokens.")] = None,
+    price_in: Annotated[
+        float | None, typer.Option(min=0.0, help="Price per million prompt tokens.", callback=finite)
+    ] = None,
+    price_out: Annotated[
+        float | None, typer.Option(min=0.0, help="Price per million reply tokens.", callback=finite)
+    ] = None,
     max_tokens: Annotated[int, typer.Option(min=16, help="Longest reply; reasoning models need more.")] = 256,
     key_env: Annotated[str, typer.Option(help="Environment variable that holds the API key.")] = "OPENAI_API_KEY",
     extra_body: Annotated[
         str | None, typer.Option(metavar="JSON", help="Laid over each request; null takes a field away.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the draw; default: the run's own.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the draw; default: the run's own.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Drop the judgements of another model.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
@@ -47,12 +52,12 @@ def judge(
     Shows what it will cost and asks. What is judged is kept in the run's folder, is not paid for again, and counts for
     the policy rule `preference`: quantgate gate RUN.
 
-    Example: quantgate judge results/20270131-101500-abc --endpoint https://api.example.com --model judge-1 --items 100
+    Example: quantgate judge results/20270131T101500Z-3f9c --endpoint https://api.example.com --model judge --items 100
     --budget-requests 500 --budget-tokens 1000000 --price-in 0.15 --price-out 0.60
     """
     from quantgate.judging.cost import Prices
     from quantgate.judging.judge_run import JudgingOrder, prepare
-    from quantgate.judging.session_words import cost_statement, outcome_lines, summary_lines
+    from quantgate.judging.session_words import cost_statement, failure_words, outcome_lines, summary_lines
     from quantgate.judging.summary import summarize
     from quantgate.judging.summary_document import judging_document
     from quantgate.store.run_folder import RunFolder, load_run
@@ -82,8 +87,8 @@ def judge(
     elif summary is not None:
         for line in summary_lines(summary, prices):
             typer.echo(line)
-    if outcome.stopped is not None and outcome.last_error:
-        raise RunError(f"{outcome.last_error} What was judged so far is kept; the same command goes on from there.")
+    if (failed := failure_words(prepared, outcome)) is not None:
+        raise RunError(failed)
 
 
 def _carry_out(
@@ -105,24 +110,15 @@ def _carry_out(
 
 
 def _settings(url: str, model: str, key_env: str, extra_body: str | None) -> EndpointSettings:
-    from pydantic import ValidationError
-
-    from quantgate.problem import first_problem
     from quantgate.targets.openai.settings import EndpointSettings
 
-    document: dict[str, Any] = {"url": url, "model": model, "key_env": key_env}
+    values: dict[str, Any] = {"url": url, "model": model, "key_env": key_env}
     if extra_body is not None:
         try:
-            document["extra_body"] = json.loads(extra_body)
-        except ValueError as error:
+            values["extra_body"] = json.loads(extra_body)
+        except (ValueError, RecursionError) as error:
             raise ConfigurationError(f"--extra-body is no JSON ({error}); expected an object of fields.") from None
-    try:
-        return EndpointSettings.model_validate(document)
-    except ValidationError as error:
-        problem = first_problem(error, document, EndpointSettings)
-        options = {"url": "--endpoint", "model": "--model", "key_env": "--key-env", "extra_body": "--extra-body"}
-        name = problem.field.split(".")[0]
-        raise ConfigurationError(f"{options.get(name, name)}: {problem.message}.") from None
+    return settings_from_flags(EndpointSettings, values, {"url": "--endpoint"})
 
 
 def _ask(*, agreed: bool) -> None:

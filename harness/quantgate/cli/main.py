@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 import traceback
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -20,17 +19,21 @@ from quantgate.cli.fetch import fetch
 from quantgate.cli.gate import gate
 from quantgate.cli.init import init
 from quantgate.cli.judge import judge
+from quantgate.cli.lasting_output import lasting_output
 from quantgate.cli.policy import policy_commands
 from quantgate.cli.replay import replay
 from quantgate.cli.report import report
 from quantgate.cli.review import review
 from quantgate.cli.run import run
 from quantgate.cli.serve import serve
+from quantgate.cli.termination import INTERRUPTED, leave, termination_interrupts
 from quantgate_engine.errors import QuantgateError
 
-INTERRUPTED = 130
+_NO_SUCH_PLACE = frozenset({errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP})
+"""A path of the user's that cannot even be looked at, in whichever argument or file it stands."""
 EXIT_CODES = """Exit codes: 0 ship, 1 regression (do not ship), 2 usage or configuration, 3 the run failed or its
-load was not delivered, 4 not enough evidence, 5 baseline missing or not comparable, 130 interrupted."""
+load was not delivered, 4 not enough evidence, 5 baseline missing or not comparable, 130 interrupted
+(Ctrl-C, SIGTERM)."""
 
 app = typer.Typer(
     name="quantgate",
@@ -61,41 +64,56 @@ def _before_any_command(
         raise typer.Exit(2)
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Entry point of the console script."""
     # Tokenizers warns about forks when a pool of its own is alive; the harness starts processes (pip, git).
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    with lasting_output(), termination_interrupts():
+        try:
+            exit_code = run_command()
+        except KeyboardInterrupt:
+            # A second one, while the first was being told.
+            exit_code = INTERRUPTED
+    leave(exit_code)
+
+
+def run_command() -> int:
+    """Runs the command that `sys.argv` asks for, tells what went wrong in one sentence, and returns the exit code."""
     try:
-        app()
+        # The framework's own mode would end with 1, "do not ship", where standard input or output goes away.
+        exit_code = int(app(standalone_mode=False, prog_name="quantgate") or 0)
+        return _told("Interrupted.", INTERRUPTED) if exit_code == INTERRUPTED else exit_code
     except QuantgateError as error:
-        _fail(str(error), error.exit_code)
+        return _told(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _told("Interrupted.", INTERRUPTED)
     except SystemExit as ending:
-        # The framework turns an interrupt into this exit without a word.
-        if ending.code == INTERRUPTED:
-            _fail("Interrupted; what was measured so far is kept.", INTERRUPTED)
+        if isinstance(ending.__context__, BrokenPipeError):
+            return _unexpected(ending.__context__)
         raise
     except OSError as error:
-        if error.errno == errno.EPIPE:
-            sys.exit(0)
         if error.errno == errno.ENOSPC:
-            _fail(f"The disk is full ({error.filename or 'while writing results'}); free some space and run again.", 3)
-        _unexpected(error)
+            where = error.filename or "while writing results"
+            return _told(f"The disk is full ({where}); free some space and run again.", 3)
+        if error.errno in _NO_SUCH_PLACE and error.filename:
+            return _told(f"{error.filename}: {error.strerror}; check the path and its permissions.", 2)
+        return _unexpected(error)
     except Exception as error:  # noqa: BLE001 - the contract: no traceback reaches the user, exit code 3
-        _unexpected(error)
+        return _unexpected(error)
 
 
-def _unexpected(error: Exception) -> None:
+def _unexpected(error: Exception) -> int:
     if os.environ.get("QUANTGATE_DEBUG"):
-        traceback.print_exc()
-    _fail(
+        traceback.print_exception(error)
+    return _told(
         f"Unexpected {type(error).__name__}: {error}. This is a fault of quantgate; set QUANTGATE_DEBUG=1 for the "
         "traceback and report it.",
         3,
     )
 
 
-def _fail(sentence: str, exit_code: int) -> None:
+def _told(sentence: str, exit_code: int) -> int:
     Console(stderr=True, soft_wrap=True).print(
         f"quantgate: {sentence}", markup=False, highlight=False, style="bold red"
     )
-    sys.exit(exit_code)
+    return exit_code

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from quantgate.cli.flag_values import finite
 from quantgate_engine.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ def init(
     run: Annotated[Path | None, typer.Argument(help="Folder of a run whose baseline gives the limits.")] = None,
     from_run: Annotated[Path | None, typer.Option(help="The same, as an option.")] = None,
     out: Annotated[Path, typer.Option(help="File to write.")] = DEFAULT_POLICY_FILE,
-    headroom: Annotated[float, typer.Option(min=1.0, help="Factor on the measured upper limit.")] = 1.2,
+    headroom: Annotated[
+        float, typer.Option(min=1.0, help="Factor on the measured upper limit.", callback=finite)
+    ] = 1.2,
     base: Annotated[
         str | None, typer.Option(help="Policy for rules and gain; default: the ready one for the traffic's classes.")
     ] = None,

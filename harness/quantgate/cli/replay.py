@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from quantgate.cli.flag_values import settings_from_flags
 from quantgate.cli.run import DEFAULT_RESULTS
 from quantgate.cli.traffic_flags import (
     ClipPolicyFlag,
@@ -25,7 +26,7 @@ from quantgate.progress import ProgressReporter
 
 
 def replay(
-    trace: Annotated[Path, typer.Argument(help="Trace file: quantgate JSONL or Azure LLM inference CSV.")],
+    trace: Annotated[Path, typer.Argument(help="Trace: quantgate JSONL, request log, or Azure LLM inference CSV.")],
     model: Annotated[str, typer.Option(help="Known name, Hugging Face folder or id, or GGUF file.")] = (
         "smollm2-135m-instruct"
     ),
@@ -42,14 +43,14 @@ def replay(
     max_active_requests: Annotated[int, typer.Option(min=1, help="Requests that hold KV at the same time.")] = 16,
     max_step_tokens: Annotated[int, typer.Option(min=1, help="Token budget of one engine step.")] = 256,
     request_timeout: Annotated[float | None, typer.Option(help="Seconds that a client waits for an answer.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of thinning and of stand-in prompts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of thinning and of stand-in prompts.")] = 0,
     results: Annotated[Path, typer.Option(help="Folder that the run's folder is made in.")] = DEFAULT_RESULTS,
     no_text: Annotated[bool, typer.Option("--no-text", help="Keep prompts and answers out of the results.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print run.json on standard output.")] = False,
 ) -> None:
     """Replay a recorded trace on one arm: latency, throughput, and a certificate of delivered against intended load.
 
-    Example: quantgate replay trace.csv --window 0:120 --thin 0.1 --max-prompt-tokens 512 --max-output-tokens 64
+    Example: quantgate replay access.jsonl --window 0:120 --thin 0.1 --max-prompt-tokens 512 --max-output-tokens 64
     """
     from quantgate.arms.config import BundledArmConfig
     from quantgate.run.arms import ArmPlan
@@ -57,21 +58,28 @@ def replay(
     from quantgate.run.session import RunOptions
     from quantgate.suite import EngineSettings, WorkloadConfig
 
-    workload = WorkloadConfig(
-        trace=str(trace),
-        format=trace_format,
-        transforms=chosen_transforms(
-            window=window,
-            speed=speed,
-            thin=thin,
-            max_prompt_tokens=max_prompt_tokens,
-            max_output_tokens=max_output_tokens,
-            clip_policy=clip_policy,
-            limit=limit,
-            sample=sample,
-        ),
-        blocks=1,
-        request_timeout_s=request_timeout,
+    workload = settings_from_flags(
+        WorkloadConfig,
+        {
+            "trace": str(trace),
+            "format": trace_format,
+            "transforms": chosen_transforms(
+                window=window,
+                speed=speed,
+                thin=thin,
+                max_prompt_tokens=max_prompt_tokens,
+                max_output_tokens=max_output_tokens,
+                clip_policy=clip_policy,
+                limit=limit,
+                sample=sample,
+            ),
+            "blocks": 1,
+            "request_timeout_s": request_timeout,
+        },
+        {"request_timeout_s": "--request-timeout"},
+    )
+    engine = settings_from_flags(
+        EngineSettings, {"max_active_requests": max_active_requests, "max_step_tokens": max_step_tokens}, {}
     )
     console = Console(stderr=True)
     folder, stored = replay_trace(
@@ -80,7 +88,7 @@ def replay(
             arms=[BundledArmConfig(scheme=scheme, role="baseline")],
             model=model,
             tokenizer=None,
-            engine=EngineSettings(max_active_requests=max_active_requests, max_step_tokens=max_step_tokens),
+            engine=engine,
             aa=False,
         ),
         workload,
@@ -90,8 +98,8 @@ def replay(
     )
     if json_output:
         typer.echo(stored.manifest.model_dump_json(by_alias=True, indent=2))
-    console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False)
+    console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     if not all(certificate.valid for certificate in stored.manifest.fidelity):
         reasons = " ".join(reason for certificate in stored.manifest.fidelity for reason in certificate.reasons)
-        console.print(f"The load was not delivered: {reasons}", markup=False, highlight=False)
+        console.print(f"The load was not delivered: {reasons}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(3)

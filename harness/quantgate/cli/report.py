@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from quantgate.cli.flag_values import finite
 from quantgate_engine.errors import ConfigurationError
 
 REPORT_FILE = "report.html"
@@ -22,7 +23,8 @@ def report(
         typer.Option("--output", "-o", help="File for one run, folder for several; default: report.html in the run."),
     ] = None,
     price_per_hour: Annotated[
-        float | None, typer.Option(min=0.0, help="Price of the device per hour, for the cost per million tokens.")
+        float | None,
+        typer.Option(min=0.0, help="Price of the device per hour, for the cost per million tokens.", callback=finite),
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the paths written as JSON.")] = False,
 ) -> None:
@@ -39,7 +41,7 @@ def report(
         raise ConfigurationError(
             f"--output is {output}, but {len(runs)} reports are to be written; name an existing folder, or one run."
         )
-    console = Console(stderr=True)
+    console = Console(stderr=True, soft_wrap=True)
     written = []
     for folder in runs:
         run = load_run(folder)

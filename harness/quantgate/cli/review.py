@@ -17,7 +17,7 @@ IMPORT_SCHEMA = "quantgate.review-import/1"
 
 review = typer.Typer(name="review", help="Have people judge answers of a run: export a queue, import it filled in.")
 
-_RUN_HELP = "Folder of a run, such as results/20270131-101500-abc."
+_RUN_HELP = "Folder of a run, such as results/20270131T101500Z-3f9c."
 
 
 @review.command("export")
@@ -25,7 +25,7 @@ def export(
     run: Annotated[Path, typer.Argument(help=_RUN_HELP)],
     items: Annotated[int, typer.Option(min=1, help="Most pairs of answers in the queue.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, .yaml or .jsonl.")],
-    seed: Annotated[int | None, typer.Option(help="Seed of draw and order; default: the run's own.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of draw and order; default: the run's own.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
@@ -33,8 +33,9 @@ def export(
 
     Which answer is whose stays in the run's folder (review_key.json).
 
-    Example: quantgate review export results/20270131-101500-abc --items 50 --out queue.yaml
+    Example: quantgate review export results/20270131T101500Z-3f9c --items 50 --out queue.yaml
     """
+    from quantgate.judging.live_history import left_out_words
     from quantgate.judging.review.export_queue import export_queue
     from quantgate.judging.review.queue_file import queue_text
     from quantgate.judging.review.review_key import KEY_FILE, read_key
@@ -56,9 +57,11 @@ def export(
         folder.write_table("judgements", table_of([*loaded.judgements.to_pylist(), *exported.rows]))
     write_atomically(out, partial(Path.write_text, data=text, encoding="utf-8"))
     count = len(exported.queue.items)
-    Console(stderr=True).print(f"{count} pairs to review: {out}", markup=False, highlight=False, soft_wrap=True)
+    for line in [f"{count} pairs to review: {out}", *left_out_words(exported.later_turns)]:
+        Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
     if json_output:
-        typer.echo(json.dumps({"schema": EXPORT_SCHEMA, "queue": str(out), "items": count}))
+        counts = {"items": count, "later_turns_left_out": exported.later_turns}
+        typer.echo(json.dumps({"schema": EXPORT_SCHEMA, "queue": str(out)} | counts))
 
 
 @review.command("import")
@@ -73,7 +76,7 @@ def import_(
 
     Nothing is taken from a file with a mistake in it.
 
-    Example: quantgate review import results/20270131-101500-abc queue.yaml --reviewer anna
+    Example: quantgate review import results/20270131T101500Z-3f9c queue.yaml --reviewer anna
     """
     from quantgate.judging.review.import_queue import import_reviews
     from quantgate.judging.review.queue_file import read_queue

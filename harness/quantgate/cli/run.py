@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
+from quantgate.cli.flag_values import settings_from_flags
 from quantgate.cli.traffic_flags import (
     ClipPolicyFlag,
     LimitFlag,
@@ -33,11 +34,22 @@ _SERVERS = "Servers instead of a suite"
 _TRAFFIC = "Traffic of the servers"
 
 
+_ONLY_WITH_SERVERS = frozenset(
+    {
+        "tokenizer", "api", "key_env", "launch_baseline", "launch_candidate", "one_at_a_time", "log", "log_format",
+        "columns", "no_redact", "other_parts", "history", "output_lengths", "window", "speed", "thin",
+        "max_prompt_tokens", "max_output_tokens", "clip_policy", "limit", "sample", "blocks", "passes",
+        "request_timeout",
+    }
+)  # fmt: skip
+
+
 def run(
+    context: typer.Context,
     suite: Annotated[str | None, typer.Argument(help="Suite file or bundled suite; default: quick.")] = None,
     policy: Annotated[str | None, typer.Option(help="Policy file or name; default: the suite's own.")] = None,
     model: Annotated[str | None, typer.Option(help="Another model than the suite's; with servers, theirs.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Another seed than the suite's.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Another seed than the suite's.")] = None,
     results: Annotated[Path, typer.Option(help="Folder that the run's folder is made in.")] = DEFAULT_RESULTS,
     no_text: Annotated[bool, typer.Option("--no-text", help="Keep prompts and answers out of the results.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print verdict.json on standard output.")] = False,
@@ -77,6 +89,9 @@ def run(
     no_redact: Annotated[
         bool, typer.Option("--no-redact", help="Keep personal data that is recognised.", rich_help_panel=_TRAFFIC)
     ] = False,
+    other_parts: Annotated[
+        Literal["refuse", "drop"], typer.Option(help="Images in messages and the like.", rich_help_panel=_TRAFFIC)
+    ] = "refuse",
     history: Annotated[
         Literal["recorded", "live"], typer.Option(help="Whose answers later turns see.", rich_help_panel=_TRAFFIC)
     ] = "recorded",
@@ -91,7 +106,10 @@ def run(
     clip_policy: ClipPolicyFlag = "drop",
     limit: LimitFlag = None,
     sample: SampleFlag = None,
-    blocks: Annotated[int, typer.Option(min=1, help="Counterbalanced blocks of a pass.", rich_help_panel=_TRAFFIC)] = 4,
+    blocks: Annotated[
+        int | None,
+        typer.Option(min=1, help="Counterbalanced blocks of a pass; default: 4 at most.", rich_help_panel=_TRAFFIC),
+    ] = None,
     passes: Annotated[
         int | None,
         typer.Option(min=1, help="Times each arm sees it all; default: 1, one at a time 2.", rich_help_panel=_TRAFFIC),
@@ -120,8 +138,7 @@ def run(
     from quantgate.suite import WorkloadConfig, load_suite
 
     if baseline is None and candidate is None:
-        if log is not None:
-            raise ConfigurationError("--log needs --baseline and --candidate; a suite file names its own trace.")
+        _refuse_flags_of_servers(context)
         loaded = load_suite(find_suite(suite or DEFAULT_SUITE)).with_changes(model=model, seed=seed)
     else:
         if suite is not None or baseline is None or not candidate or log is None:
@@ -138,17 +155,22 @@ def run(
             limit=limit,
             sample=sample,
         )
-        workload = WorkloadConfig(
-            trace=str(log),
-            format=log_format,
-            columns=None if columns is None else str(columns),
-            redact=not no_redact,
-            history=history,
-            transforms=transforms,
-            blocks=blocks,
-            passes=passes or (2 if one_at_a_time else 1),
-            output_lengths=output_lengths,
-            request_timeout_s=request_timeout,
+        workload = settings_from_flags(
+            WorkloadConfig,
+            {
+                "trace": str(log),
+                "format": log_format,
+                "columns": None if columns is None else str(columns),
+                "redact": not no_redact,
+                "other_parts": other_parts,
+                "history": history,
+                "transforms": transforms,
+                "blocks": blocks or "auto",
+                "passes": passes or (2 if one_at_a_time else 1),
+                "output_lengths": output_lengths,
+                "request_timeout_s": request_timeout,
+            },
+            {"trace": "--log", "request_timeout_s": "--request-timeout"},
         )
         servers = ServerArms(
             baseline=baseline,
@@ -161,8 +183,10 @@ def run(
             launch_candidates=launch_candidate or (),
             one_at_a_time=one_at_a_time,
         )
-        loaded = server_suite(servers, workload, policy or "chat", seed=seed or 0)
-    chosen_policy = load_policy(find_policy(policy or loaded.suite.policy, beside=loaded.path.parent))
+        loaded = server_suite(servers, workload, "chat" if policy is None else policy, seed=seed or 0)
+    chosen_policy = load_policy(
+        find_policy(loaded.suite.policy if policy is None else policy, beside=loaded.path.parent)
+    )
     chosen_policy = chosen_policy.allowing(may_differ or ())
     tasks = loaded.suite.quality.load_tasks(tasks_folder(loaded.path)) if loaded.suite.quality else []
     options = RunOptions(
@@ -177,9 +201,19 @@ def run(
         typer.echo(finished.verdict.model_dump_json(by_alias=True, indent=2))
     else:
         terminal_table(finished.run, finished.verdict, Console())
-        console.print(f"report: {finished.folder / 'report.html'}", markup=False, highlight=False)
-        console.print(f"again:  {shlex.join(options.command)}", markup=False, highlight=False)
+        console.print(f"report: {finished.folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"again:  {shlex.join(options.command)}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(finished.verdict.exit_code)
+
+
+def _refuse_flags_of_servers(context: typer.Context) -> None:
+    """A flag that would change nothing is a mistake that the results would hide."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in _ONLY_WITH_SERVERS and source is not None and source.name == "COMMANDLINE":
+            raise ConfigurationError(
+                f"{parameter.opts[0]} needs --baseline and --candidate; what a suite replays stands in its file."
+            )
 
 
 def _perturbations(option: str | None, seed: int) -> dict[str, WeightPerturbation]:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from quantgate.cli.flag_values import finite
 from quantgate_engine.errors import ConfigurationError
 from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
 
@@ -45,12 +46,17 @@ def serve(
     rate_limit: Annotated[str | None, typer.Option(help="Requests of one key, such as 600/min.")] = None,
     max_body_bytes: Annotated[int, typer.Option(min=1, help="Largest body of a request.")] = 8 * 1024 * 1024,
     max_queue: Annotated[int, typer.Option(min=0, help="Requests that may wait for their turn.")] = 256,
-    request_timeout: Annotated[float, typer.Option(min=0.001, help="Seconds that one request may take.")] = 600.0,
+    request_timeout: Annotated[
+        float, typer.Option(min=0.001, help="Seconds that one request may take.", callback=finite)
+    ] = 600.0,
     drain_seconds: Annotated[
-        float, typer.Option(min=0.0, help="Seconds that running requests have once the server is told to stop.")
+        float,
+        typer.Option(
+            min=0.0, help="Seconds that running requests have once the server is told to stop.", callback=finite
+        ),
     ] = 30.0,
     default_max_tokens: Annotated[int, typer.Option(min=1, help="Limit of chat answers that state none.")] = 1024,
-    seed: Annotated[int, typer.Option(help="Seed of the draws of requests that state none.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws of requests that state none.")] = 0,
     json_output: Annotated[
         bool, typer.Option("--json", help="One JSON line on standard output when the server is ready.")
     ] = False,

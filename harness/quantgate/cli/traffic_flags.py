@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from quantgate.cli.flag_values import finite, settings_from_flags
 from quantgate_engine.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from quantgate.workload.transforms import WorkloadTransform
 
 WindowFlag = Annotated[str | None, typer.Option(help="START:LENGTH in seconds of the trace.")]
-SpeedFlag = Annotated[float, typer.Option(min=0.001, help="2 replays twice as fast.")]
-ThinFlag = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of sessions and requests that stay.")]
+SpeedFlag = Annotated[float, typer.Option(min=0.001, help="2 replays twice as fast.", callback=finite)]
+ThinFlag = Annotated[float, typer.Option(help="Share of sessions and requests that stay: above 0, at most 1.")]
 MaxPromptTokensFlag = Annotated[int | None, typer.Option(min=1, help="Longest prompt.")]
 MaxOutputTokensFlag = Annotated[int | None, typer.Option(min=1, help="Longest output.")]
 ClipPolicyFlag = Annotated[Literal["drop", "cut"], typer.Option(help="What becomes of requests above a limit.")]
@@ -37,16 +38,17 @@ def chosen_transforms(
 ) -> tuple[WorkloadTransform, ...]:
     """The transforms that the flags ask for, in the order in which they are applied.
 
-    Raises ConfigurationError for a window that is none.
+    Raises ConfigurationError naming the flag whose value is none.
     """
     from quantgate.workload.transforms import Clip, Limit, Sample, Speed, Thin, Window
 
     transforms: list[WorkloadTransform] = []
     if window is not None:
         start, length = _window(window)
-        transforms.append(Window(start_s=start, length_s=length))
-    if thin < 1.0:
-        transforms.append(Thin(keep=thin))
+        flags = {"start_s": "START of --window", "length_s": "LENGTH of --window"}
+        transforms.append(settings_from_flags(Window, {"start_s": start, "length_s": length}, flags))
+    if thin != 1.0:
+        transforms.append(settings_from_flags(Thin, {"keep": thin}, {"keep": "--thin"}))
     if max_prompt_tokens is not None or max_output_tokens is not None:
         transforms.append(
             Clip(max_prompt_tokens=max_prompt_tokens, max_output_tokens=max_output_tokens, policy=clip_policy)
@@ -56,7 +58,7 @@ def chosen_transforms(
     if limit is not None:
         transforms.append(Limit(requests=limit))
     if speed != 1.0:
-        transforms.append(Speed(factor=speed))
+        transforms.append(settings_from_flags(Speed, {"factor": speed}, {"factor": "--speed"}))
     return tuple(transforms)
 
 

@@ -60,6 +60,11 @@ def compare(
         paired += comparisons
         if not comparisons:
             alone.append(run.manifest.run_id)
+    if arms is not None and not paired:
+        raise ConfigurationError(
+            f"--arms pairs arms of two runs of the same plan, which are not among {', '.join(map(str, paths))}; leave "
+            "it out, or name two such run folders."
+        )
     return Comparison(results, paired, alone + foreign)
 
 

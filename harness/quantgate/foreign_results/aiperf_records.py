@@ -22,7 +22,7 @@ from quantgate.foreign_results.measured_result import (
     present,
     rates_of,
 )
-from quantgate.foreign_results.result_format import ForeignModel, ResultFormat, label_of, validated
+from quantgate.foreign_results.result_format import ForeignModel, Measured, ResultFormat, label_of, validated
 from quantgate_engine.errors import ConfigurationError
 
 _MEASURED_PHASE = "profiling"
@@ -31,14 +31,14 @@ _FILE_NAMES = ("profile_export.jsonl",)
 
 
 class _Count(ForeignModel):
-    value: float
+    value: Measured
 
 
 class _Metrics(ForeignModel):
-    time_to_first_token: TimeValue[float] | None = None
-    inter_token_latency: TimeValue[float] | None = None
-    inter_chunk_latency: TimeValue[list[float]] | None = None
-    request_latency: TimeValue[float] | None = None
+    time_to_first_token: TimeValue[Measured] | None = None
+    inter_token_latency: TimeValue[Measured] | None = None
+    inter_chunk_latency: TimeValue[list[Measured]] | None = None
+    request_latency: TimeValue[Measured] | None = None
     output_sequence_length: _Count | None = None
     good_request_count: _Count | None = None
 

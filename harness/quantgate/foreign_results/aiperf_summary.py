@@ -13,17 +13,17 @@ from typing import Any
 from quantgate.foreign_results.aiperf_units import E2E, ITL, RATES, TPOT, TTFT, TimeSummary
 from quantgate.foreign_results.documents import Document
 from quantgate.foreign_results.measured_result import MeasuredResult, TimeFigures, present, rates_of
-from quantgate.foreign_results.result_format import ForeignModel, ResultFormat, label_of, validated
+from quantgate.foreign_results.result_format import Count, ForeignModel, Measured, ResultFormat, label_of, validated
 
 _FILE_NAMES = ("profile_export_aiperf.json",)
 
 
 class _Scalar(ForeignModel):
-    avg: float | None = None
+    avg: Measured | None = None
 
 
 class _ErrorCount(ForeignModel):
-    count: int = 1
+    count: Count = 1
 
 
 class _Summary(ForeignModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, Literal, TypeVar
 
-from quantgate.foreign_results.result_format import ForeignModel
+from quantgate.foreign_results.result_format import Count, ForeignModel, Measured
 
 TimeUnit = Literal["ns", "us", "ms", "sec", "s"]
 _MILLISECONDS: dict[str, float] = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "sec": 1e3, "s": 1e3}
@@ -38,11 +38,11 @@ class TimeSummary(ForeignModel):
     """Statistics of one time over all requests."""
 
     unit: TimeUnit
-    avg: float | None = None
-    p50: float | None = None
-    p95: float | None = None
-    p99: float | None = None
-    count: int | None = None
+    avg: Measured | None = None
+    p50: Measured | None = None
+    p95: Measured | None = None
+    p99: Measured | None = None
+    count: Count | None = None
 
     def milliseconds(self, value: float | None) -> float | None:
         return None if value is None else value * _MILLISECONDS[self.unit]

@@ -19,7 +19,7 @@ class Document:
 
 
 def read_documents(path: Path) -> list[Document]:
-    """The objects of a JSON or JSON Lines file, at least one; NaN and Infinity are read as null.
+    """The objects of a JSON or JSON Lines file, at least one; NaN and Infinity are kept for the format to judge.
 
     Raises ConfigurationError for what cannot be read, is no JSON, or is no object, with the line.
     """
@@ -53,7 +53,7 @@ def _stands_alone(line: str) -> bool:
 
 def _document(text: str, place: str, first_line: int) -> Document:
     try:
-        content = json.loads(text, parse_constant=lambda _: None)
+        content = json.loads(text)
     except json.JSONDecodeError as error:
         file = place.partition(", line ")[0]
         line = first_line + error.lineno - 1

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from quantgate.foreign_results.documents import Document
 from quantgate.foreign_results.measured_result import Floats, MeasuredResult, TimeFigures, present, rates_of
-from quantgate.foreign_results.result_format import ForeignModel, ResultFormat, label_of, validated
+from quantgate.foreign_results.result_format import Count, ForeignModel, Measured, ResultFormat, label_of, validated
 
 _FILE_NAMES = ("benchmarks.json",)
 _TTFT = "first token - start of the request"
@@ -31,14 +31,14 @@ _RATES = {
 
 
 class _Percentiles(ForeignModel):
-    p50: float | None = None
-    p95: float | None = None
-    p99: float | None = None
+    p50: Measured | None = None
+    p95: Measured | None = None
+    p99: Measured | None = None
 
 
 class _Summary(ForeignModel):
-    mean: float | None = None
-    count: int | None = None
+    mean: Measured | None = None
+    count: Count | None = None
     percentiles: _Percentiles = _Percentiles()
 
 
@@ -47,9 +47,9 @@ class _ByStatus(ForeignModel):
 
 
 class _Totals(ForeignModel):
-    successful: int | None = None
-    errored: int | None = None
-    incomplete: int | None = None
+    successful: Count | None = None
+    errored: Count | None = None
+    incomplete: Count | None = None
 
 
 class _Metrics(ForeignModel):
@@ -62,9 +62,9 @@ class _Metrics(ForeignModel):
 
 
 class _Request(ForeignModel):
-    request_latency: float | None = None
-    time_to_first_token_ms: float | None = None
-    inter_token_latency_ms: float | None = None
+    request_latency: Measured | None = None
+    time_to_first_token_ms: Measured | None = None
+    inter_token_latency_ms: Measured | None = None
 
 
 class _Requests(ForeignModel):
@@ -74,7 +74,7 @@ class _Requests(ForeignModel):
 class _Benchmark(ForeignModel):
     metrics: _Metrics
     requests: _Requests = _Requests()
-    duration: float | None = None
+    duration: Measured | None = None
     config: dict[str, Any] = Field(default_factory=dict)
     args: dict[str, Any] = Field(default_factory=dict)
     """Where version 1 keeps the strategy that version 2 keeps in `config`."""

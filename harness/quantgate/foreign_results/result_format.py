@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quantgate.foreign_results.documents import Document
 from quantgate.foreign_results.measured_result import MeasuredResult
@@ -32,9 +32,15 @@ class ResultFormat:
 
 
 class ForeignModel(BaseModel):
-    """A part of another tool's file: the fields that we need, strictly typed; all others are theirs."""
+    """A part of another tool's file: the fields that we need, strictly typed and finite; all others are theirs."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, allow_inf_nan=False)
+
+
+Measured = Annotated[float, Field(ge=0)]
+"""A time or a rate."""
+
+Count = Annotated[int, Field(ge=0)]
 
 
 _Model = TypeVar("_Model", bound=ForeignModel)

@@ -7,6 +7,7 @@ times of 0. The key of goodput had a colon at its end for some releases.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from pydantic import AliasChoices, Field
 
 from quantgate.foreign_results.documents import Document
 from quantgate.foreign_results.measured_result import Floats, MeasuredResult, TimeFigures, present, rates_of
-from quantgate.foreign_results.result_format import ForeignModel, ResultFormat, validated
+from quantgate.foreign_results.result_format import Count, ForeignModel, Measured, ResultFormat, validated
 from quantgate_engine.errors import ConfigurationError
 
 _DEFINITIONS = {
@@ -36,20 +37,20 @@ _NO_LIMIT = "inf"
 
 
 class _Result(ForeignModel):
-    completed: int = Field(ge=0)
-    duration: float
-    request_throughput: float
-    output_throughput: float | None = None
-    request_goodput: float | None = Field(None, validation_alias=AliasChoices("request_goodput", "request_goodput:"))
-    failed: int | None = None
-    num_prompts: int | None = None
+    completed: Count
+    duration: Measured
+    request_throughput: Measured
+    output_throughput: Measured | None = None
+    request_goodput: Measured | None = Field(None, validation_alias=AliasChoices("request_goodput", "request_goodput:"))
+    failed: Count | None = None
+    num_prompts: Count | None = None
     model_id: str | None = None
     request_rate: float | str | None = None
-    max_concurrency: int | None = None
-    output_lens: list[int] | None = None
-    ttfts: list[float] | None = None
-    itls: list[list[float]] | None = None
-    latencies: list[float] | None = None
+    max_concurrency: Count | None = None
+    output_lens: list[Count] | None = None
+    ttfts: list[Measured] | None = None
+    itls: list[list[Measured]] | None = None
+    latencies: list[Measured] | None = None
     errors: list[str] | None = None
 
 
@@ -126,9 +127,11 @@ def _from_single_requests(result: _Result, place: str) -> dict[str, TimeFigures]
 def _from_summaries(result: _Result, document: Document) -> dict[str, TimeFigures]:
     def number(key: str) -> float | None:
         value = document.content.get(key)
-        if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        if value is None:
+            return None
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
             return value
-        raise ConfigurationError(f"{document.place}, field {key}: expected a number, got {value!r}.")
+        raise ConfigurationError(f"{document.place}, field {key}: expected a time of at least 0 ms, got {value!r}.")
 
     return present(
         {

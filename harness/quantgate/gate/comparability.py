@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from quantgate.gate.policy import Policy
+from quantgate.gate.policy import MatchField, Policy
 from quantgate.store.manifest import ArmManifest, RunManifest
 from quantgate_engine.errors import BaselineError, ConfigurationError
+
+_EXPECTED_ALIKE: tuple[MatchField, ...] = ("model", "tokenizer_fingerprint")
+"""Builds of one model share these; a difference is seldom meant."""
+_SHOWN_CHARACTERS = 60
+_FIRST_CHARACTERS = 12
 
 
 def baseline_arm(manifest: RunManifest) -> ArmManifest:
@@ -47,6 +52,24 @@ def untold_properties(baseline: ArmManifest, candidates: list[ArmManifest], poli
         if silent:
             notes.append(f"{name}, which policy {policy.name} wants equal, is not told by {', '.join(silent)}.")
     return notes
+
+
+def unlike_properties(baseline: ArmManifest, candidates: list[ArmManifest], policy: Policy) -> list[str]:
+    """A notice per candidate of another model or tokenizer, where the policy does not want them equal."""
+    return [
+        f"{candidate.arm_id} and {baseline.arm_id} differ in {name} ({_short(other)} against {_short(own)}); policy "
+        f"{policy.name} does not want it equal (must_match), so they were compared all the same."
+        for candidate in candidates
+        for name in _EXPECTED_ALIKE
+        if name not in policy.must_match
+        for own, other in [(getattr(baseline, name), getattr(candidate, name))]
+        if own != other and _is_told(own) and _is_told(other)
+    ]
+
+
+def _short(value: str) -> str:
+    """A fingerprint's first digits tell it from another."""
+    return value if len(value) <= _SHOWN_CHARACTERS else f"{value[:_FIRST_CHARACTERS]}..."
 
 
 def _is_told(value: str | None) -> bool:

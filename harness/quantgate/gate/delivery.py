@@ -5,12 +5,10 @@ from __future__ import annotations
 from quantgate.gate.evidence import Evidence, Pairing
 from quantgate.store.manifest import RunManifest
 
-_COMPLETE_PHASES = ("judge", "report", "done")
-
 
 def run_problems(manifest: RunManifest) -> list[str]:
-    """Why the whole run carries no verdict. A run that judges itself is still `running`, in phase `judge`."""
-    if manifest.state == "complete" or (manifest.state == "running" and manifest.phase in _COMPLETE_PHASES):
+    """Why the whole run carries no verdict. A run is complete once all is measured, whatever befell its own verdict."""
+    if manifest.state == "complete":
         return []
     cause = f" ({manifest.failure})" if manifest.failure else ""
     return [f"The run is {manifest.state} in phase {manifest.phase}{cause}; a verdict needs a complete run."]

@@ -5,7 +5,13 @@ from __future__ import annotations
 from datetime import date
 
 from quantgate.gate.arm_verdict import invalid_arm, judge_arm
-from quantgate.gate.comparability import baseline_arm, check_match, unlike_paths, untold_properties
+from quantgate.gate.comparability import (
+    baseline_arm,
+    check_match,
+    unlike_paths,
+    unlike_properties,
+    untold_properties,
+)
 from quantgate.gate.corrections import beside_noise, confirm_failures, waive, waivers_by_arm
 from quantgate.gate.delivery import arm_problems, run_problems
 from quantgate.gate.evaluate_gain import evaluate_gain
@@ -50,7 +56,12 @@ def judge(run: LoadedRun, policy: Policy, *, today: date, seed: int = 0) -> Verd
         confidence=policy.confidence,
         arms=arms,
         aa=noise,
-        notes=notes + unlike_paths(baseline, candidates) + untold_properties(baseline, candidates, policy),
+        notes=[
+            *notes,
+            *unlike_paths(baseline, candidates),
+            *unlike_properties(baseline, candidates, policy),
+            *untold_properties(baseline, candidates, policy),
+        ],
         inputs={
             "seed": seed,
             "resamples": policy.resamples,

@@ -14,7 +14,7 @@ _EXPECTED = {
     "pp": "percentage points such as 2pp",
     "ms": "milliseconds such as 15ms",
     "nats": "nats such as 0.05nats",
-    "": "a plain number",
+    "": "a plain number, taken as {unit}",
 }
 
 
@@ -33,7 +33,8 @@ def parse_margin(written: str | float, units: Mapping[str, str]) -> Margin:
     found = _WRITTEN.fullmatch(str(written))
     suffix = str(found["suffix"] or "") if found else "none"
     if found is None or suffix not in units:
-        raise ValueError(f"expected {' or '.join(_EXPECTED[known] for known in units)}, got {written!r}")
+        fitting = " or ".join(_EXPECTED[known].format(unit=units[known]) for known in units)
+        raise ValueError(f"expected {fitting}, got {written!r}")
     value = float(found["number"]) * _SCALE.get(suffix, 1.0)
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(

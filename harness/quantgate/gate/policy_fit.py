@@ -29,7 +29,7 @@ def check_policy_fits(
 
 def absent_subject(pairing: Pairing, asked: Rule | GainRule) -> str | None:
     """Of a stored run: the SLO class or task of a rule that nothing in the run has, in one sentence; else None."""
-    classes = set(pairing.baseline.column("slo_class").to_pylist())
+    classes = {str(name) for name in pairing.baseline.column("slo_class").to_pylist()}
     if asked.slo_class is not None and classes and asked.slo_class not in classes:
         return f"No request has class {asked.slo_class!r}; this run has {_listed(classes)}."
     task = asked.task if isinstance(asked, Rule) else None

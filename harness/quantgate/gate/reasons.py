@@ -45,12 +45,13 @@ def rule_reason(
             f", from {write(measured.baseline, metric.value_unit)} to {write(measured.candidate, metric.value_unit)}"
         )
     limit = write(margin.value, margin.unit)
+    detail = f" {measured.detail}" if measured.detail else ""
     if outcome == "pass":
-        return f"{numbers}: within the margin of {limit}."
+        return f"{numbers}: within the margin of {limit}.{detail}"
     if outcome == "fail":
-        return f"{numbers}: beyond the margin of {limit}."
+        return f"{numbers}: beyond the margin of {limit}.{detail}"
     more = f"; about {n_needed:,} {metric.items} would decide, this run has {measured.n:,}" if n_needed else ""
-    return f"{numbers}: the interval holds the margin of {limit}{more}."
+    return f"{numbers}: the interval holds the margin of {limit}{more}.{detail}"
 
 
 def at_own_noise(aa_interval: tuple[float | None, float | None], margin: Margin) -> str:

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quantgate.judging.pair_verdicts import Order, PairKey
+from quantgate.judging.live_history import later_turns, left_out_words
+from quantgate.judging.pair_verdicts import ItemKey, Order, PairKey
 from quantgate.store.run_folder import LoadedRun
 from quantgate_engine.errors import BaselineError, ConfigurationError
-
-ItemKey = tuple[str, int]
-"""(request, pass)"""
 
 _COLUMNS = [
     "arm_id", "request_id", "pass_index", "slo_class", "session_id", "tags", "status", "prompt_text", "output_text"
@@ -54,25 +52,31 @@ class AnswerPair:
 def answer_pairs(run: LoadedRun) -> dict[ItemKey, list[AnswerPair]]:
     """Each request and pass that the baseline answered -> its pair with every other arm that answered it too.
 
-    Requests that a task's checker has judged are left out. Raises BaselineError where the run has no baseline, and
-    ConfigurationError where it kept no text or no other arm has answers.
+    Requests that a task's checker has judged are left out, and so are later turns under live history. Raises
+    BaselineError where the run has no baseline, and ConfigurationError where it kept no text or no other arm has
+    answers.
     """
     baseline_id = _baseline_id(run)
     others = [arm.arm_id for arm in run.manifest.arms if arm.role != "baseline"]
     answers = _answers(run)
     if not any(row["output_text"] is not None for row in answers[baseline_id].values()):
         raise ConfigurationError(_without_text(run, bool(answers[baseline_id])))
-    checked = _checked_items(run)
+    checked, later = _checked_items(run), later_turns(run)
     pairs = {
         item: [_pair(arm_id, row, answers[arm_id][item]) for arm_id in others if item in answers[arm_id]]
         for item, row in sorted(answers[baseline_id].items())
-        if row["output_text"] is not None and item[0] not in checked
+        if row["output_text"] is not None and item[0] not in checked and item not in later
     }
     found = {item: of_item for item, of_item in pairs.items() if of_item}
     if not found:
         raise ConfigurationError(
-            f"Run {run.manifest.run_id} has no request without a checker that {baseline_id} and another arm both "
-            "answered; there is nothing to compare."
+            " ".join(
+                [
+                    f"Run {run.manifest.run_id} has no request without a checker that {baseline_id} and another arm "
+                    "both answered; there is nothing to compare.",
+                    *left_out_words(len(later)),
+                ]
+            )
         )
     return found
 

@@ -18,6 +18,10 @@ class Spending:
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
+    def exceeds(self, limit: CallLimit) -> bool:
+        """Whether a call used more than it was allowed to."""
+        return self.prompt_tokens > limit.prompt_tokens or self.completion_tokens > limit.completion_tokens
+
     def __add__(self, other: Spending) -> Spending:
         return Spending(
             self.requests + other.requests,
@@ -46,7 +50,8 @@ class Budget:
     """Calls and tokens that may still be spent. Not for several threads; one event loop is fine.
 
     A server that bills more than it was allowed to (its usage exceeds the limit that the call was made with) can
-    overdraw the budget by that excess; nothing is reserved after that.
+    overdraw the budget by that excess. Nothing is reserved after that, and `covers_reserved` says that what is reserved
+    already must not be begun.
     """
 
     def __init__(self, requests: int, tokens: int, spent: Spending) -> None:
@@ -66,6 +71,17 @@ class Budget:
         self._reserved_requests += len(limits)
         self._reserved_tokens += sum(limit.tokens for limit in limits)
         return [Reservation(self, limit) for limit in limits]
+
+    @property
+    def covers_reserved(self) -> bool:
+        """Whether what is spent leaves room for all that is set aside."""
+        requests = self.spent.requests + self._reserved_requests
+        return requests <= self._requests and self.spent.tokens + self._reserved_tokens <= self._tokens
+
+    @property
+    def overrun_tokens(self) -> int:
+        """Tokens that were charged beyond the budget."""
+        return max(0, self.spent.tokens - self._tokens)
 
     def _give_back(self, limit: CallLimit) -> None:
         self._reserved_requests -= 1

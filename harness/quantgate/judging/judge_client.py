@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from quantgate.judging.instructions import ChatMessages
 from quantgate.targets.openai.endpoint import EndpointError
@@ -38,14 +38,22 @@ class _Choice(BaseModel):
     message: _Message
 
 
+_MOST_TOKENS = 2**31 - 1
+"""What a row can hold; a server that states more has overdrawn any budget anyway."""
+_Count = Annotated[int, Field(ge=0), AfterValidator(lambda count: min(count, _MOST_TOKENS))]
+
+
 class _Usage(BaseModel):
-    prompt_tokens: int = Field(ge=0)
-    completion_tokens: int = Field(ge=0)
+    prompt_tokens: _Count
+    completion_tokens: _Count
+
+
+class _Billed(BaseModel):
+    usage: _Usage
 
 
 class _Completion(BaseModel):
     choices: list[_Choice] = Field(min_length=1)
-    usage: _Usage | None = None
 
 
 class JudgeClient:
@@ -69,20 +77,29 @@ class JudgeClient:
         self.max_tokens = max_tokens
 
     async def ask(self, messages: ChatMessages) -> JudgeAnswer:
-        """Makes exactly one call. Raises EndpointError where it brings no chat completion."""
+        """Makes exactly one call.
+
+        An answer of another shape that states a usage was billed: it comes back without text. Raises EndpointError
+        where the call brings no chat completion and no usage.
+        """
         body = {"model": self.model, "messages": messages, "temperature": 0, "max_tokens": self.max_tokens}
         sent = {name: value for name, value in (body | dict(self._extra_body)).items() if value is not None}
         document = await self._endpoint.post_json(_PATH, sent)
+        usage = _usage_of(document)
         try:
-            completion = _Completion.model_validate(document)
+            text = _Completion.model_validate(document).choices[0].message.content
         except ValidationError:
-            raise EndpointError(
-                "The judge's endpoint answered something that is no chat completion; check --endpoint.",
-                "malformed_event",
-            ) from None
-        usage = completion.usage
-        return JudgeAnswer(
-            completion.choices[0].message.content,
-            usage.prompt_tokens if usage else None,
-            usage.completion_tokens if usage else None,
-        )
+            if usage is None:
+                raise EndpointError(
+                    "The judge's endpoint answered something that is no chat completion; check --endpoint.",
+                    "malformed_event",
+                ) from None
+            text = None
+        return JudgeAnswer(text, usage.prompt_tokens if usage else None, usage.completion_tokens if usage else None)
+
+
+def _usage_of(document: Any) -> _Usage | None:
+    try:
+        return _Billed.model_validate(document).usage
+    except ValidationError:
+        return None

@@ -9,8 +9,9 @@ from quantgate.judging.answer_pairs import answer_pairs
 from quantgate.judging.budget import Budget, Spending
 from quantgate.judging.judge_client import JudgeClient
 from quantgate.judging.judging_session import JudgingSession, OnPair, SessionOutcome
+from quantgate.judging.live_history import later_turns
 from quantgate.judging.plan import JudgingPlan, drawn_pairs, plan_judging
-from quantgate.judging.rows import Row, spending, table_of
+from quantgate.judging.rows import Row, lasting_spending, table_of
 from quantgate.store.run_folder import LoadedRun, RunFolder
 from quantgate_engine.errors import ConfigurationError
 
@@ -19,7 +20,7 @@ CONCURRENCY = 4
 
 @dataclass(frozen=True, slots=True)
 class JudgingOrder:
-    """What the user asks for. The budget covers all calls of this judge on this run, earlier ones included.
+    """What the user asks for. The budget covers this judge's calls on this run, answered ones of earlier commands too.
 
     items: requests to draw; max_tokens: limit of one reply of the judge. replace: drop what another judge found.
     """
@@ -35,12 +36,16 @@ class JudgingOrder:
 
 @dataclass(frozen=True, slots=True)
 class PreparedJudging:
-    """kept: rows of the table that stay. spent_before: what they have used of the budget."""
+    """kept: rows of the table that stay. spent_before: what they have used of the budget.
+
+    later_turns: requests that are left out because the arms were not asked the same.
+    """
 
     order: JudgingOrder
     plan: JudgingPlan
     kept: tuple[Row, ...]
     spent_before: Spending
+    later_turns: int
 
     @property
     def covered_for_certain(self) -> bool:
@@ -53,7 +58,8 @@ def prepare(run: LoadedRun, order: JudgingOrder) -> PreparedJudging:
     """Makes no call. Raises ConfigurationError where the run has nothing to judge or another judge was there."""
     pairs = drawn_pairs(answer_pairs(run), order.items, order.seed)
     kept = _kept(run, order)
-    return PreparedJudging(order, plan_judging(pairs, kept, order.max_tokens), kept, spending(kept))
+    plan = plan_judging(pairs, kept, order.max_tokens)
+    return PreparedJudging(order, plan, kept, lasting_spending(kept), len(later_turns(run)))
 
 
 async def judge_pairs(

@@ -15,11 +15,11 @@ from quantgate.judging.judge_client import JudgeAnswer, JudgeClient
 from quantgate.judging.judge_reply import read_reply
 from quantgate.judging.pair_verdicts import Order
 from quantgate.judging.plan import JudgingPlan, PlannedPair
-from quantgate.judging.rows import Row, identical_row, judge_row
+from quantgate.judging.rows import OVERBILLED, Row, identical_row, judge_row, key_of
 from quantgate.targets.openai.endpoint import EndpointError
 
-_UNCHARGED = frozenset({"connect", "status_4xx", "status_429", "status_5xx"})
-"""Failures of a call that no tokens were generated for; any other may have cost all that it was allowed."""
+_UNCHARGED = frozenset({"connect", "status_4xx", "status_429", "status_5xx", "malformed_event"})
+"""Failures of a call that no model answered; any other broke off, and may have cost all that it was allowed."""
 _WORTH_ANOTHER_CALL = frozenset({"connect", "status_429", "status_5xx"})
 _WAITS_S = (1.0, 4.0, 15.0)
 """Before each further call for the same question, unless the server says how long it wants to be left alone."""
@@ -37,12 +37,15 @@ OnPair = Callable[[int], None]
 class SessionOutcome:
     """rows: all that this session adds to the table. left: pairs that were not begun.
 
-    stopped: why, where it ended before its plan did. failures: failed calls by kind.
+    stopped: why, where it ended before its plan did. hopeless: the calls fail, and so would further ones. failures:
+    failed calls by kind. overrun_tokens: what the judge's server billed beyond the budget.
     """
 
     rows: list[Row] = field(default_factory=list)
     left: int = 0
     stopped: str | None = None
+    hopeless: bool = False
+    overrun_tokens: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     last_error: str = ""
 
@@ -74,15 +77,15 @@ class JudgingSession:
 
     async def run(self, plan: JudgingPlan) -> SessionOutcome:
         """Raises nothing for failed calls: they are rows, and too many in a row end the session."""
-        begun = 0
         try:
             async with asyncio.TaskGroup() as group:
                 for planned in plan.pairs:
                     if not await self._begin(planned, group):
                         break
-                    begun += 1
         finally:
-            self.outcome.left = len(plan.pairs) - begun
+            begun = {key_of(row) for row in self.outcome.rows}
+            self.outcome.left = sum(planned.to_do and planned.pair.key not in begun for planned in plan.pairs)
+            self.outcome.overrun_tokens = self._budget.overrun_tokens
             self._write(self.outcome.rows)
         return self.outcome
 
@@ -132,6 +135,10 @@ class JudgingSession:
     async def _ask_until_answered(self, pair: AnswerPair, order: Order, reservation: Reservation) -> bool:
         """Calls again, within the budget, where waiting may help. False where no answer came."""
         for wait_s in (*_WAITS_S, None):
+            if not self._budget.covers_reserved:
+                self._stop("the judge's server billed more than its calls were allowed to use")
+                reservation.release()
+                return False
             error = await self._call(pair, order, reservation)
             if error is None:
                 self._failed_in_a_row = 0
@@ -165,7 +172,9 @@ class JudgingSession:
             raise
         reply = read_reply(answer.text)
         choice, reason = (reply.better, reply.reason) if reply else ("unparsable", answer.text or "")
-        self._record(pair, order, reservation, choice, _used(answer, limit), reason=reason)
+        used = _used(answer, limit)
+        excess = OVERBILLED if used.exceeds(limit) else None
+        self._record(pair, order, reservation, choice, used, reason=reason, error_kind=excess)
         return None
 
     def _record(
@@ -185,6 +194,7 @@ class JudgingSession:
         self.outcome.last_error = str(error)
         self._failed_in_a_row += 1
         if error.status in _HOPELESS or self._failed_in_a_row >= _FAILURES_IN_A_ROW:
+            self.outcome.hopeless = True
             self._stop("the judge's calls fail")
 
     def _stop(self, why: str) -> None:

@@ -19,6 +19,8 @@ Preference = Literal["baseline", "other", "tie"]
 Source = Literal["judge", "human", "identical"]
 PairKey = tuple[str, str, int]
 """(arm compared with the baseline, request, pass)"""
+ItemKey = tuple[str, int]
+"""(request, pass)"""
 
 ORDERS: tuple[Order, Order] = ("baseline_first", "baseline_second")
 _SHOWN_BETTER: dict[tuple[str, str], Preference] = {
@@ -29,6 +31,8 @@ _SHOWN_BETTER: dict[tuple[str, str], Preference] = {
     ("baseline_first", "tie"): "tie",
     ("baseline_second", "tie"): "tie",
 }
+VERDICTS = frozenset(choice for _, choice in _SHOWN_BETTER)
+"""Choices that say which answer is better, or that none is."""
 
 
 @dataclass(frozen=True, slots=True)

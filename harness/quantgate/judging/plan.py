@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quantgate.judging.answer_pairs import AnswerPair, ItemKey
+from quantgate.judging.answer_pairs import AnswerPair
 from quantgate.judging.budget import Spending
 from quantgate.judging.cost import call_limit, likely_cost
 from quantgate.judging.drawing import stratified_order
 from quantgate.judging.instructions import judge_messages
-from quantgate.judging.pair_verdicts import ORDERS, Order
+from quantgate.judging.pair_verdicts import ORDERS, ItemKey, Order
 from quantgate.judging.rows import Row, key_of
 
 
@@ -21,6 +21,10 @@ class PlannedPair:
     pair: AnswerPair
     orders: tuple[Order, ...]
     new_tie: bool
+
+    @property
+    def to_do(self) -> bool:
+        return bool(self.orders) or self.new_tie
 
 
 @dataclass(frozen=True, slots=True)

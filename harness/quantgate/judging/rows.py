@@ -12,6 +12,8 @@ from quantgate.judging.pair_verdicts import Order, PairKey
 from quantgate.store.schemas import JUDGEMENTS
 
 Row = dict[str, Any]
+OVERBILLED = "overbilled"
+"""`error_kind` of a call whose server states more tokens than the call was allowed to use."""
 
 
 class Compared(Protocol):
@@ -67,6 +69,15 @@ def spending(rows: Iterable[Row]) -> Spending:
         if row["source"] == "judge":
             total += Spending(1, row["prompt_tokens"], row["completion_tokens"])
     return total
+
+
+def lasting_spending(rows: Iterable[Row]) -> Spending:
+    """What later commands find charged: a call that no model answered counts in the command that made it alone."""
+    return spending(row for row in rows if row["choice"] != "failed" or _tokens(row))
+
+
+def _tokens(row: Row) -> int:
+    return int(row["prompt_tokens"] + row["completion_tokens"])
 
 
 def _row(pair: Compared, order: Order, choice: str, judge: str, source: str, reason: str = "") -> Row:

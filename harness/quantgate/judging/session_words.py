@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quantgate.judging.budget import Spending
 from quantgate.judging.cost import Prices
 from quantgate.judging.finding_words import arm_line, calibration_words, position_words
 from quantgate.judging.judge_run import PreparedJudging
 from quantgate.judging.judging_session import SessionOutcome
+from quantgate.judging.live_history import left_out_words
+from quantgate.judging.pair_verdicts import VERDICTS
+from quantgate.judging.rows import OVERBILLED, Row
 from quantgate.judging.summary import JudgingSummary
 
 
 def cost_statement(prepared: PreparedJudging, prices: Prices | None) -> list[str]:
     """Before the first call: how many calls, how many tokens, how much money."""
     plan, order = prepared.plan, prepared.order
-    drawn = (
-        f"{plan.items:,} requests drawn, {len(plan.pairs):,} pairs of answers: {plan.identical:,} identical (ties, no "
-        f"call), {plan.judged_before:,} judged before, {plan.to_ask:,} to judge."
-    )
-    if not plan.to_ask:
-        return [drawn]
     lines = [
-        drawn,
+        *left_out_words(prepared.later_turns),
+        f"{plan.items:,} requests drawn, {len(plan.pairs):,} pairs of answers: {plan.identical:,} identical (ties, no "
+        f"call), {plan.judged_before:,} judged before, {plan.to_ask:,} to judge.",
+    ]
+    if not plan.to_ask:
+        return lines
+    lines += [
         f"Cost: {plan.likely.requests:,} calls of {order.model}; about {_usage(plan.likely, prices)}; at most "
         f"{_usage(plan.most, prices)}, further calls after failures aside.",
         f"Budget: {order.budget_requests:,} calls and {order.budget_tokens:,} tokens"
@@ -39,7 +44,33 @@ def outcome_lines(outcome: SessionOutcome) -> list[str]:
     if outcome.failures:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(outcome.failures.items()))
         lines.append(f"Failed calls: {kinds}.")
+    overbilled = sum(row["error_kind"] == OVERBILLED for row in outcome.rows)
+    if overbilled:
+        lines.append(f"Calls that the judge's server billed above what they were allowed to use: {overbilled:,}.")
+    if outcome.overrun_tokens:
+        lines.append(f"The budget is overdrawn by {outcome.overrun_tokens:,} tokens.")
     return lines
+
+
+def failure_words(prepared: PreparedJudging, outcome: SessionOutcome) -> str | None:
+    """Why the command failed: its calls brought nothing, or fail; None where neither is so.
+
+    Where a session had nothing left to ask, the calls of earlier ones count.
+    """
+    calls = _calls(outcome.rows) or _calls(prepared.kept)
+    if calls and not any(row["choice"] in VERDICTS for row in calls):
+        last = f"{outcome.last_error} " if outcome.last_error else ""
+        return (
+            f"{last}None of {len(calls):,} calls of {prepared.order.model} brought a verdict that can be read; mend "
+            "what failed, or choose a judge that answers with the JSON object asked for (--model, --replace)."
+        )
+    if outcome.hopeless:
+        return f"{outcome.last_error} What was judged so far is kept; the same command goes on from there."
+    return None
+
+
+def _calls(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["source"] == "judge"]
 
 
 def summary_lines(summary: JudgingSummary, prices: Prices | None) -> list[str]:

@@ -9,7 +9,7 @@ from quantgate.judging.budget import Spending
 from quantgate.judging.calibration import Calibration, baseline_wins, calibrate, net_preference, position_bias
 from quantgate.judging.net_share import NetShare, WinShare
 from quantgate.judging.pair_verdicts import JudgedPair, judged_pairs, pairs_of_arm
-from quantgate.judging.rows import spending
+from quantgate.judging.rows import OVERBILLED, spending
 from quantgate.store.run_folder import LoadedRun
 
 
@@ -39,7 +39,10 @@ class ArmPreference:
 
 @dataclass(frozen=True, slots=True)
 class JudgingSummary:
-    """judges: names of the models that judged. unparsable: answers of theirs that were no verdict."""
+    """judges: names of the models that judged. unparsable: answers of theirs that were no verdict.
+
+    overbilled: calls for which the server states more tokens than they were allowed to use.
+    """
 
     judges: tuple[str, ...]
     arms: tuple[ArmPreference, ...]
@@ -47,6 +50,7 @@ class JudgingSummary:
     calibration: Calibration | None
     spent: Spending
     unparsable: int
+    overbilled: int
     failures: Counter[str]
 
 
@@ -65,6 +69,7 @@ def summarize(run: LoadedRun, confidence: float) -> JudgingSummary | None:
         calibration=calibrate(aa, confidence),
         spent=spending(rows),
         unparsable=sum(row["choice"] == "unparsable" for row in rows),
+        overbilled=sum(row["error_kind"] == OVERBILLED for row in rows),
         failures=Counter(row["error_kind"] for row in rows if row["choice"] == "failed"),
     )
 

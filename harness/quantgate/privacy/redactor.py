@@ -33,6 +33,12 @@ class Redactor:
         return self._done[text]
 
     def _redacted(self, text: str) -> str:
+        """Until nothing is found any more: a number that stood beside another may show only when that one is gone."""
+        while (passed := self._passed_once(text)) != text:
+            text = passed
+        return text
+
+    def _passed_once(self, text: str) -> str:
         for kind in self._kinds:
             pieces, copied = [], 0
             for start, end in kind.find(text):

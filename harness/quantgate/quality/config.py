@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +13,7 @@ from pydantic import Field
 from quantgate.quality.distribution import AnswerSequence
 from quantgate.quality.task_files import load_task
 from quantgate.quality.task_item import Identifier, StrictModel, Task
+from quantgate_engine.errors import ConfigurationError
 
 Count = Annotated[int, Field(strict=True, ge=1)]
 
@@ -56,5 +58,16 @@ class QualityConfig(StrictModel):
     tasks: dict[Identifier, TaskConfig] = Field(default_factory=dict)
 
     def load_tasks(self, folder: Path) -> list[Task]:
-        """The chosen tasks with the chosen items. Raises ConfigurationError where a file is missing or wrong."""
+        """The chosen tasks with the chosen items.
+
+        Raises ConfigurationError for a name that is no task of the folder, and where a file is wrong.
+        """
+        known = sorted(file.stem for file in folder.glob("*.yaml"))
+        for name in self.tasks:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                advice = f"did you mean {near[0]}?" if near else f"expected some of: {', '.join(known) or 'none'}."
+                raise ConfigurationError(
+                    f"The suite's field quality.tasks.{name}: there is no task of this name in {folder}; {advice}"
+                )
         return [load_task(folder / f"{name}.yaml", config.limit) for name, config in self.tasks.items()]

@@ -46,13 +46,17 @@ class Driver:
         Cancelling it closes the open requests; those that had ended were handed over before. Raises TargetGoneError
         (after closing the open requests) where the target itself is gone.
         """
+        deaths: tuple[BaseException, ...] = ()
         try:
             async with asyncio.TaskGroup() as tasks:
                 for turns in sessions(requests):
                     tasks.create_task(self._replay_session(turns, anchor_ns))
         except* TargetGoneError as gone:
-            # Every open request may tell the same death; one is enough.
-            raise gone.exceptions[0] from None
+            deaths = gone.exceptions
+        if deaths:
+            # Every open request may tell the same death; one is enough. Raised here and not above, because Python
+            # before 3.11.4 wraps whatever such a clause raises into a group again.
+            raise deaths[0]
 
     async def _replay_session(self, turns: list[PlannedRequest], anchor_ns: int) -> None:
         scheduled_ns = anchor_ns + turns[0].scheduled_ns

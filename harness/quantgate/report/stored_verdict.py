@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from quantgate.gate.verdict_model import VERDICT_SCHEMA, Verdict
+from quantgate.json_text import parse_json
 from quantgate.problem import first_problem
 from quantgate_engine.errors import RunError
 
@@ -20,7 +20,7 @@ def read_verdict(folder: Path) -> Verdict | None:
     if not path.is_file():
         return None
     try:
-        document = json.loads(path.read_bytes())
+        document = parse_json(path.read_bytes())
     except (ValueError, OSError) as error:
         raise RunError(
             f"{path} cannot be read as JSON ({error}); judge the run again: quantgate gate {folder}."

@@ -25,6 +25,8 @@ _STYLES = {
     "inconclusive": "yellow",
     "uninformative": "dim",
 }
+_LONGEST_WORD = len("disagreement")
+_LONGEST_NUMBER = len("-0.00123")
 
 
 def terminal_table(run: LoadedRun, verdict: Verdict, console: Console) -> None:
@@ -57,9 +59,12 @@ def _print_card(card: ArmCard, console: Console) -> None:
 
 
 def _rules(card: ArmCard) -> RichTable:
-    table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 2))
-    for header in ("rule", "outcome", "loss or gain", "interval", "limit", "n"):
-        table.add_column(header, overflow="fold")
+    table = RichTable(box=None, pad_edge=False, padding=(0, 1, 0, 1))
+    # On narrow terminals cells wrap between words; outcomes stay whole.
+    table.add_column("rule", overflow="fold", min_width=_LONGEST_WORD)
+    table.add_column("outcome", no_wrap=True)
+    for header in ("loss or gain", "interval", "limit", "n"):
+        table.add_column(header, overflow="fold", min_width=_LONGEST_NUMBER)
     for row in card.rules:
         table.add_row(*_cells(row))
     for row in card.gains:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from quantgate.arms.tokenizer import RunTokenizer
 from quantgate.quality.config import QualityConfig
 from quantgate.quality.distribution import AnswerSequence
 from quantgate.quality.evaluate import Evaluation, QualityProgress, evaluate
@@ -29,7 +30,7 @@ def evaluation(
     Iterate it with `each_on_compute_thread`: the comparison of logits is torch arithmetic too; beside the engines it
     would slow all of them down.
     """
-    answers = answer_sequences(plan, requests, arms.baseline_id)
+    answers = answer_sequences(plan, requests, arms.baseline_id, arms.tokenizer)
     chosen = config.distribution.choose(answers, plan.seed) if config.distribution else []
 
     def bring_up(arm_id: str) -> None:
@@ -53,21 +54,27 @@ def _asked(config: QualityConfig) -> set[QualityTier]:
     return asked | {"likelihood", "answers"} if config.tasks else asked
 
 
-def answer_sequences(plan: ReplayPlan, requests: pa.Table, baseline_id: str) -> list[AnswerSequence]:
-    """The baseline's own answers of the first pass, with their prompts; where the tokens of both are known."""
+def answer_sequences(
+    plan: ReplayPlan, requests: pa.Table, baseline_id: str, tokenizer: RunTokenizer | None = None
+) -> list[AnswerSequence]:
+    """The baseline's own answers of the first pass, with their prompts; where the tokens of both are known.
+
+    Of a server that sends text alone, the answer's tokens are its text tokenized again: any text that the baseline
+    wrote serves to compare distributions over, also where the server had cut it into other tokens.
+    """
     planned = {request.request_id: request for request in plan.requests}
-    columns = requests.select(["arm_id", "pass_index", "request_id", "status", "output_token_ids"]).to_pylist()
-    return [
-        AnswerSequence(
-            request_id=row["request_id"],
-            cluster_id=planned[row["request_id"]].session_id or row["request_id"],
-            prompt_ids=planned[row["request_id"]].prompt_token_ids,
-            output_ids=tuple(row["output_token_ids"]),
-        )
-        for row in columns
-        if row["arm_id"] == baseline_id
-        and row["pass_index"] == 0
-        and row["status"] == "finished"
-        and row["output_token_ids"]
-        and planned[row["request_id"]].prompt_token_ids
-    ]
+    names = ["arm_id", "pass_index", "request_id", "status", "output_token_ids", "output_text"]
+    sequences = []
+    for row in requests.select(names).to_pylist():
+        request = planned[row["request_id"]]
+        if row["arm_id"] != baseline_id or row["pass_index"] != 0 or row["status"] != "finished":
+            continue
+        output_ids = row["output_token_ids"]
+        if not output_ids and tokenizer is not None and row["output_text"]:
+            output_ids = tokenizer.encode(row["output_text"], add_special_tokens=False)
+        if output_ids and request.prompt_token_ids:
+            cluster_id = request.session_id or request.request_id
+            sequences.append(
+                AnswerSequence(request.request_id, cluster_id, request.prompt_token_ids, tuple(output_ids))
+            )
+    return sequences

@@ -8,7 +8,8 @@ from quantgate.progress import ProgressReporter
 from quantgate.quality.rows import quality_table
 from quantgate.report.render import render_report
 from quantgate.run.arms import ArmPlan, opened_arms
-from quantgate.run.run_ending import ended_truly
+from quantgate.run.before_loading import traffic_before_loading
+from quantgate.run.run_ending import ended_truly, measured_for_good
 from quantgate.run.server_logs import server_logs_kept
 from quantgate.run.session import RunOptions, open_run, peak_memory_bytes, replay_under
 from quantgate.run.workload_phase import plan_workload, settled_lengths
@@ -28,17 +29,18 @@ def replay_trace(
 
     `arm` has the one arm that is replayed, as a baseline.
     """
+    traffic = traffic_before_loading(trace, workload, arm, seed, options.results)
     with opened_arms(arm, perturbations=options.perturbations, keep_text=options.keep_text, progress=progress) as arms:
         workload = settled_lengths(workload, arms)
-        plan = plan_workload(trace, workload, arms.tokenizer, seed, arms.max_context_tokens)
+        plan = plan_workload(traffic, workload, arms.tokenizer, seed, arms.max_context_tokens)
         recorder = open_run(arms, plan, workload, options)
         progress.note(f"results: {recorder.folder.path}")
-        with ended_truly(recorder), server_logs_kept(arms.log_folder, recorder.folder):
+        with ended_truly(recorder, progress), server_logs_kept(arms.log_folder, recorder.folder):
             replay_under(recorder, arms, plan, workload, progress)
             recorder.folder.write_table("quality", quality_table([]))
             recorder.update(process_peak_memory_bytes=peak_memory_bytes())
-            recorder.complete()
-            recorder.enter("report")
+        with measured_for_good(recorder, progress, then="quantgate report"):
+            recorder.measured()
             run = load_run(recorder.folder.path)
             recorder.folder.write_text("report.html", render_report(run, None))
             recorder.enter("done")

@@ -9,8 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from quantgate.gate.comparability import check_alike
+from quantgate.gate.corrections import waivers_by_arm
 from quantgate.gate.judge import judge
 from quantgate.gate.policy import Policy
+from quantgate.gate.policy_fit import check_policy_fits
 from quantgate.gate.verdict_model import Verdict
 from quantgate.progress import ProgressReporter
 from quantgate.quality.evaluate import QualityProgress
@@ -19,14 +21,16 @@ from quantgate.quality.task_files import items_sha256
 from quantgate.quality.task_item import Task
 from quantgate.report.render import render_report
 from quantgate.run.arms import ArmPlan, OpenedArms, opened_arms
+from quantgate.run.before_loading import traffic_before_loading
 from quantgate.run.quality_phase import evaluation
 from quantgate.run.recorder import RunRecorder
-from quantgate.run.run_ending import ended_truly
+from quantgate.run.run_ending import ended_truly, measured_for_good
 from quantgate.run.server_logs import server_logs_kept
 from quantgate.run.session import RunOptions, open_run, peak_memory_bytes, replay_under
-from quantgate.run.workload_phase import plan_workload, settled_lengths
+from quantgate.run.workload_phase import Traffic, plan_workload, settled_lengths
 from quantgate.store.run_folder import LoadedRun, load_run
 from quantgate.suite import LoadedSuite, Suite
+from quantgate.workload.blocks import USUAL_BLOCKS
 from quantgate.workload.plan import ReplayPlan
 from quantgate_engine.executor.compute_thread import each_on_compute_thread
 
@@ -55,23 +59,27 @@ def run_suite(
         aa=suite.aa,
         one_at_a_time=suite.device == "one_at_a_time",
     )
+    traffic = traffic_before_loading(
+        loaded.trace_path, suite.workload, arm_plan, suite.seed, options.results, loaded.columns_path
+    )
+    _check_policy(policy, suite, traffic, tasks)
     with opened_arms(
         arm_plan, perturbations=options.perturbations, keep_text=options.keep_text, progress=progress
     ) as arms:
         # Unlike arms get no verdict; better to say so before an hour of replay than after it.
         check_alike(arms.manifests(), policy)
         workload = settled_lengths(suite.workload, arms)
-        plan = plan_workload(
-            loaded.trace_path, workload, arms.tokenizer, suite.seed, arms.max_context_tokens, loaded.columns_path
-        )
+        plan = plan_workload(traffic, workload, arms.tokenizer, suite.seed, arms.max_context_tokens)
         recorder = open_run(arms, plan, workload, options, suite=suite, policy=policy)
         progress.note(f"results: {recorder.folder.path}")
-        with ended_truly(recorder), server_logs_kept(arms.log_folder, recorder.folder):
+        if workload.blocks == "auto" and plan.num_blocks < USUAL_BLOCKS:
+            progress.note(f"blocks: {plan.num_blocks}, one for each session or single request of the traffic")
+        with ended_truly(recorder, progress), server_logs_kept(arms.log_folder, recorder.folder):
             requests = replay_under(recorder, arms, plan, workload, progress)
             _quality(recorder, suite, arms, plan, requests, tasks, progress)
             recorder.update(arms=arms.manifests(), process_peak_memory_bytes=peak_memory_bytes())
-            recorder.complete()
-            recorder.enter("judge")
+        with measured_for_good(recorder, progress, then="quantgate gate"):
+            recorder.measured()
             run = load_run(recorder.folder.path)
             verdict = judge(run, policy, today=datetime.now(UTC).date(), seed=suite.seed)
             recorder.folder.write_text("verdict.json", verdict.model_dump_json(by_alias=True, indent=2) + "\n")
@@ -79,6 +87,17 @@ def run_suite(
             recorder.folder.write_text("report.html", render_report(run, verdict))
             recorder.enter("done")
     return FinishedRun(recorder.folder.path, run, verdict)
+
+
+def _check_policy(policy: Policy, suite: Suite, traffic: Traffic, tasks: list[Task]) -> None:
+    """What would stop the verdict is said before anything is measured."""
+    waivers_by_arm(policy, datetime.now(UTC).date())
+    check_policy_fits(
+        policy,
+        classes=traffic.slo_classes,
+        tasks={task.name for task in tasks},
+        arms={arm.arm_id for arm in suite.arms if arm.role == "candidate"},
+    )
 
 
 def _quality(

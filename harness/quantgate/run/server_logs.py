@@ -21,4 +21,12 @@ def server_logs_kept(logs: Path, folder: RunFolder) -> Iterator[None]:
     finally:
         if folder.keep_text:
             for log in sorted(logs.iterdir()):
-                shutil.copyfile(log, folder.path / log.name)
+                _copy_if_possible(log, folder.path / log.name)
+
+
+def _copy_if_possible(log: Path, to: Path) -> None:
+    """A log that does not fit on the disk costs no run."""
+    try:
+        shutil.copyfile(log, to)
+    except OSError:
+        to.unlink(missing_ok=True)

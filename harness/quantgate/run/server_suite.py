@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from quantgate.problem import first_problem
+from quantgate.problem import Location, first_problem
 from quantgate.suite import LoadedSuite, Suite, WorkloadConfig
 from quantgate_engine.errors import ConfigurationError
 
@@ -73,8 +72,27 @@ def server_suite(
     try:
         suite = Suite.model_validate(document)
     except ValidationError as error:
-        raise ConfigurationError(first_problem(error, document, Suite).sentence("The command line")) from None
-    return LoadedSuite(suite, Path("command-line.yaml"))
+        problem = first_problem(error, document, Suite)
+    else:
+        return LoadedSuite(suite, Path("command-line.yaml"))
+    raise ConfigurationError(f"{_flag(problem.location)}: {problem.message}.")
+
+
+def _flag(location: Location) -> str:
+    """What the user wrote that became this part of the suite."""
+    match location:
+        case ("arms", int(position), "launch", *_):
+            return "--launch-candidate" if position else "--launch-baseline"
+        case ("arms", int(), ("key_env" | "model" | "api") as field, *_):
+            return f"--{field.replace('_', '-')}"
+        case ("arms", int(position), *_):
+            return "--candidate" if position else "--baseline"
+        case ("arms",):
+            return "--candidate"
+        case ():
+            return "The command line"
+        case _:
+            return f"--{str(location[-1]).replace('_', '-')}"
 
 
 def _arm(servers: ServerArms, arm_id: str, url: str, command: str | None, *, role: str) -> dict[str, Any]:
@@ -86,7 +104,7 @@ def _arm(servers: ServerArms, arm_id: str, url: str, command: str | None, *, rol
         "model": servers.served_model,
         "api": servers.api,
         "key_env": servers.key_env,
-        "launch": None if command is None else {"command": shlex.split(command)},
+        "launch": None if command is None else {"command": command},
         **servers.extra,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -14,11 +14,29 @@ from quantgate.suite import WorkloadConfig
 from quantgate.traces.import_settings import ImportSettings
 from quantgate.traces.openai_log.columns import load_column_map
 from quantgate.traces.reader import import_trace
+from quantgate.traces.record import TraceRecord
 from quantgate.traces.source_text import trace_sha256
-from quantgate.workload.build_plan import build_plan
+from quantgate.traces.transform_record import TransformRecord
+from quantgate.workload.blocks import settled_blocks
+from quantgate.workload.build_plan import apply_transforms, build_plan, check_context
 from quantgate.workload.plan import ReplayPlan
 from quantgate.workload.prompt_encoder import PromptEncoder
+from quantgate.workload.transforms import TransformContext
 from quantgate_engine.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """A trace, read and transformed, before any arm is asked about it. steps: what was done to its rows, in order."""
+
+    records: tuple[TraceRecord, ...]
+    steps: tuple[TransformRecord, ...]
+    source: str
+    source_sha256: str
+
+    @property
+    def slo_classes(self) -> set[str]:
+        return {record.slo_class for record in self.records}
 
 
 def settled_lengths(workload: WorkloadConfig, arms: OpenedArms) -> WorkloadConfig:
@@ -33,17 +51,18 @@ def settled_lengths(workload: WorkloadConfig, arms: OpenedArms) -> WorkloadConfi
     return workload
 
 
-def plan_workload(
+def read_traffic(
     trace: Path,
     workload: WorkloadConfig,
     tokenizer: RunTokenizer | None,
     seed: int,
-    max_context_tokens: int | None,
+    max_context_tokens: int | None = None,
     columns: Path | None = None,
-) -> ReplayPlan:
-    """Reads the trace, by the column map where there is one, and plans it.
+) -> Traffic:
+    """Reads the trace, by the column map where there is one, and transforms it.
 
-    Raises ConfigurationError with file, line and field.
+    max_context_tokens: the shortest context among the arms, as far as it is known already. Raises ConfigurationError
+    with file, line and field, for transforms that leave nothing, and for requests that do not fit the context.
     """
     imported = import_trace(
         trace,
@@ -58,15 +77,29 @@ def plan_workload(
             else lambda text: len(tokenizer.encode(text, add_special_tokens=False)),
         ),
     )
+    encoder = PromptEncoder(tokenizer, seed)
+    records, history = apply_transforms(imported.records, workload.transforms, TransformContext(encoder, seed))
+    if max_context_tokens is not None:
+        check_context(records, encoder, max_context_tokens, trace.name)
+    return Traffic(tuple(records), (*imported.steps, *history), trace.name, trace_sha256(trace))
+
+
+def plan_workload(
+    traffic: Traffic,
+    workload: WorkloadConfig,
+    tokenizer: RunTokenizer | None,
+    seed: int,
+    max_context_tokens: int | None,
+) -> ReplayPlan:
+    """What every arm replays. Raises ConfigurationError for requests that do not fit the arms' context."""
     return build_plan(
-        imported.records,
+        traffic.records,
         tokenizer,
-        source=trace.name,
-        source_sha256=trace_sha256(trace),
-        transforms=workload.transforms,
-        import_steps=imported.steps,
+        source=traffic.source,
+        source_sha256=traffic.source_sha256,
+        import_steps=traffic.steps,
         seed=seed,
-        blocks=workload.blocks,
+        blocks=settled_blocks(workload.blocks, traffic.records),
         output_lengths=_settled(workload),
         max_context_tokens=max_context_tokens,
     )

@@ -1,27 +1,21 @@
-"""Whether a log is there and of a known format, before a suite names it."""
+"""Whether a log can be replayed, before a suite names it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-# Importing the reader registers the formats.
-from quantgate.traces import reader as reader
-from quantgate.traces.registry import detect_trace_format
+from quantgate.traces.import_settings import ImportSettings
+from quantgate.traces.openai_log.columns import load_column_map
+from quantgate.traces.reader import import_trace
 from quantgate_engine.errors import ConfigurationError
 
 
 def check_log(log: Path, columns: Path | None) -> None:
-    """Raises ConfigurationError where the log or its column map is missing, or nothing recognises the first line.
+    """Reads the whole log as a run of the suite would; only the redaction, which refuses nothing, is spared.
 
-    Only the first line is read: a log may be large, and `quantgate run` reads it all.
+    Raises ConfigurationError where the log or its column map is missing or wrong, with file, line and field.
     """
     for path in (log, columns):
         if path is not None and not path.is_file():
             raise ConfigurationError(f"{path}: there is no such file; check the path.")
-    if columns is not None:
-        return
-    with log.open(encoding="utf-8-sig", errors="replace") as lines:
-        first = next((line for line in lines if line.strip()), None)
-    if first is None:
-        raise ConfigurationError(f"{log}: the log is empty; expected at least one request.")
-    detect_trace_format(first.rstrip("\r\n"), str(log))
+    import_trace(log, ImportSettings(columns=None if columns is None else load_column_map(columns), redact=False))

@@ -24,7 +24,7 @@ def suite_text(project: Project) -> str:
     """The suite file. Raises ConfigurationError where the answers do not make a suite."""
     columns = [] if project.columns is None else [f"  columns: {project.beside_suite(project.columns)}"]
     lines = [
-        "# Which arms, which traffic, which quality items; docs/commands/run.md explains every field.",
+        "# Which arms, which traffic, which quality items; docs/suites.md explains every field.",
         "schema: quantgate.suite/1",
         "name: project",
         "seed: 0",

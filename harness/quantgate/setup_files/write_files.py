@@ -19,7 +19,11 @@ def write_files(texts: Mapping[Path, str], *, force: bool) -> None:
         raise ConfigurationError(f"{folders[0]} is a folder; expected the name of a file to write.")
     if there and not force:
         names = ", ".join(map(str, there))
-        raise ConfigurationError(f"{names}: exists already; write elsewhere, or replace it with --force.")
+        one = len(there) == 1
+        raise ConfigurationError(
+            f"{names}: {'exists' if one else 'exist'} already; write elsewhere, or replace {'it' if one else 'them'} "
+            "with --force."
+        )
     for path, text in texts.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

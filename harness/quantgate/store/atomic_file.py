@@ -13,13 +13,17 @@ _CAUSES = {
     errno.ENOSPC: "the disk is full; free some space and run again",
     errno.EDQUOT: "the disk quota is used up; free some space and run again",
     errno.EACCES: "writing there is not allowed; choose a folder of your own",
+    errno.EISDIR: "a folder of that name is in the way; move it away and run again",
+    errno.ENOTDIR: "a part of that path is no folder; choose another one",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
     errno.EROFS: "the file system is read-only; choose another folder",
 }
 
 
 def write_error(path: Path, error: OSError) -> RunError:
     """The sentence for a write that failed."""
-    return RunError(f"Cannot write {path}: {_CAUSES.get(error.errno or 0, error.strerror or str(error))}.")
+    other = f"{error.strerror or error}; check the path and the disk, and run again"
+    return RunError(f"Cannot write {path}: {_CAUSES.get(error.errno or 0, other)}.")
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

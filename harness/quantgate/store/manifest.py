@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from quantgate.store.tier_status import TierStatus
 
@@ -100,27 +100,42 @@ class Environment(_Strict):
 
 class RunManifest(_Strict):
     schema_: Literal["quantgate.run/1"] = Field(MANIFEST_SCHEMA, alias="schema")
-    run_id: str
+    run_id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    """The folder's name; reports are named after it, so it leads nowhere else."""
     state: Literal["running", "complete", "interrupted", "failed"]
     phase: str
-    """The last phase that was reached: load, replay, quality, judge, report, done."""
+    """The last phase that was reached: load, replay, quality, judge, report, done.
+
+    From judge on the run is complete: everything was measured, whatever befell its own verdict or report (`failure`).
+    """
     created_utc: str
     finished_utc: str | None = None
     command: list[str]
     suite: dict[str, Any] | None = None
     policy: dict[str, Any] | None = None
-    seed: int
+    seed: int = Field(ge=0)
     model: ModelManifest
-    arms: list[ArmManifest]
+    arms: list[ArmManifest] = Field(min_length=1)
     workload: WorkloadManifest | None = None
     fidelity: list[FidelityCertificate] = []
     quality_items_sha256: str | None = None
     """Hash of the task items, texts and checkers that the arms were asked; None before the quality phase."""
     quality_tiers: list[TierStatus] = []
     """How far each quality tier was measured on each arm; empty for runs that measured none."""
+    table_rows: dict[str, int] = {}
+    """Rows of each table when all was measured; empty before."""
     environment: Environment
     process_peak_memory_bytes: int | None = None
     """Largest resident set of the process that held all in-process arms."""
     planted: dict[str, float] = {}
     """Weight noise planted on arms by the hidden test option (relative sigma by arm id); empty in honest runs."""
     failure: str | None = None
+
+    @field_validator("arms")
+    @classmethod
+    def _ids_are_distinct(cls, arms: list[ArmManifest]) -> list[ArmManifest]:
+        ids = [arm.arm_id for arm in arms]
+        twice = [arm_id for arm_id in ids if ids.count(arm_id) > 1]
+        if twice:
+            raise ValueError(f"two arms are called {twice[0]!r}; expected an id of its own for each")
+        return arms

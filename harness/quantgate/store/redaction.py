@@ -20,6 +20,9 @@ TEXT_COLUMNS: dict[str, tuple[str, ...]] = {
     "judgements": ("reason",),
 }
 
+INTERRUPTED = "interrupted"
+"""The one failure whose words quote nobody."""
+
 FAILURE_NOT_KEPT = "The reason was printed when the run ended; it may quote a prompt, so it is not kept (--no-text)."
 
 
@@ -34,9 +37,9 @@ def without_text(table_name: str, table: pa.Table) -> pa.Table:
 
 
 def manifest_without_text(manifest: RunManifest) -> RunManifest:
-    """The manifest without the words of errors; an interrupt quotes nobody."""
+    """The manifest without the words of errors."""
     tiers = [status.model_copy(update={"first_failure": ""}) for status in manifest.quality_tiers]
-    spoken = manifest.failure is not None and manifest.state != "interrupted"
+    spoken = manifest.failure not in (None, INTERRUPTED)
     return manifest.model_copy(
         update={"quality_tiers": tiers, "failure": FAILURE_NOT_KEPT if spoken else manifest.failure}
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -11,13 +10,16 @@ from random import Random
 import pyarrow as pa
 from pydantic import ValidationError
 
+from quantgate.json_text import parse_json
 from quantgate.problem import first_problem
 from quantgate.store.atomic_file import write_atomically, write_error
 from quantgate.store.manifest import MANIFEST_SCHEMA, RunManifest
 from quantgate.store.redaction import manifest_without_text, without_text
+from quantgate.store.results_folder import not_a_folder
+from quantgate.store.run_checks import check_tables
 from quantgate.store.run_id import new_run_id
 from quantgate.store.schemas import OPTIONAL_TABLES, TABLES
-from quantgate.store.table_file import read_table, write_table
+from quantgate.store.table_file import read_table, row_count, write_table
 from quantgate_engine.errors import ConfigurationError, RunError
 
 MANIFEST_FILE = "run.json"
@@ -53,9 +55,7 @@ class RunFolder:
             path.mkdir()
         except FileExistsError:
             if not results.is_dir():
-                raise RunError(
-                    f"Cannot write results under {results}: it is not a folder; choose another one."
-                ) from None
+                raise not_a_folder(results) from None
             return cls.create(results, now=now, random=random, keep_text=keep_text)
         except OSError as error:
             raise write_error(path, error) from error
@@ -81,8 +81,8 @@ class RunFolder:
 def load_run(path: Path) -> LoadedRun:
     """Reads a run back.
 
-    Raises ConfigurationError where `path` is no run folder; RunError for a damaged or missing file, or for a schema
-    version that this version does not know.
+    Raises ConfigurationError where `path` is no run folder; RunError for a damaged or missing file, for tables that are
+    not those of its manifest, or for a schema version that this version does not know.
     """
     manifest_path = path / MANIFEST_FILE
     if not manifest_path.is_file():
@@ -91,12 +91,18 @@ def load_run(path: Path) -> LoadedRun:
         )
     manifest = _read_manifest(manifest_path)
     tables = {name: _read_or_empty(path, name, manifest) for name in TABLES}
+    check_tables(path, manifest, tables)
     return LoadedRun(manifest=manifest, **tables)
+
+
+def stored_rows(path: Path) -> dict[str, int]:
+    """How many rows each table of a run has on the disk."""
+    return {name: row_count(_table_path(path, name)) for name in TABLES if _table_path(path, name).is_file()}
 
 
 def _read_manifest(path: Path) -> RunManifest:
     try:
-        document = json.loads(path.read_bytes())
+        document = parse_json(path.read_bytes())
     except (ValueError, OSError) as error:
         raise RunError(f"{path} cannot be read as JSON ({error}); the run must be repeated.") from error
     schema = document.get("schema") if isinstance(document, dict) else None

@@ -142,7 +142,7 @@ JUDGEMENTS = _schema(
 
 choice: which of the two answers shown is better; `unparsable`: the judge answered something else; `failed`: the call
 brought no answer (see `error_kind`); `open`: a reviewer was asked and has not answered. Tokens are those charged to the
-budget.
+budget; error_kind is `overbilled` where the server stated more of them than the call was allowed to use.
 """
 
 TABLES: dict[str, pa.Schema] = {

@@ -48,6 +48,11 @@ def read_table(path: Path, table_name: str) -> pa.Table:
     return table.cast(schema)
 
 
+def row_count(path: Path) -> int:
+    """Rows of a table that this process wrote."""
+    return int(pq.read_metadata(path).num_rows)
+
+
 def _differing_columns(found: pa.Schema, expected: pa.Schema) -> list[str]:
     shared = set(found.names) & set(expected.names)
     alone = set(found.names) ^ set(expected.names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from quantgate.traces.native_row import LONGEST_SECONDS, NANOSECONDS_PER_SECOND
 from quantgate.traces.record import TraceRecord
 from quantgate.traces.registry import LocatedRecord
 from quantgate_engine.errors import ConfigurationError
@@ -12,8 +13,8 @@ from quantgate_engine.errors import ConfigurationError
 def check_consistency(rows: Iterable[LocatedRecord], source: str) -> list[TraceRecord]:
     """The records, once they are known to fit together.
 
-    Raises ConfigurationError, naming the line, for a repeated id, a time below the row before, and a session whose
-    turns do not count 1, 2, 3 ... in file order or change their class.
+    Raises ConfigurationError, naming the line, for a repeated id, a time below the row before or decades after the
+    first, and a session whose turns do not count 1, 2, 3 ... in file order or change their class.
     """
     records: list[TraceRecord] = []
     line_of_id: dict[str, int] = {}
@@ -29,6 +30,11 @@ def check_consistency(rows: Iterable[LocatedRecord], source: str) -> list[TraceR
             raise ConfigurationError(
                 f"{where}: expected a time not before the previous row's; it lies "
                 f"{(records[-1].scheduled_ns - record.scheduled_ns) / 1e9:.6f} s before it; sort the rows by time."
+            )
+        if record.scheduled_ns > LONGEST_SECONDS * NANOSECONDS_PER_SECOND:
+            raise ConfigurationError(
+                f"{where}: expected a time within {LONGEST_SECONDS} s of the first row's, got one "
+                f"{record.scheduled_ns / NANOSECONDS_PER_SECOND:.0f} s after it; mend or remove the row."
             )
         if record.session_id is not None:
             _check_turn(record, last_turn.get(record.session_id), where)

@@ -10,6 +10,7 @@ from quantgate.traces.first_line import is_request_log
 from quantgate.traces.native_errors import explain_row_error
 from quantgate.traces.native_row import NativeRow
 from quantgate.traces.registry import LocatedRecord, RowByRowFormat, register_trace_format
+from quantgate.traces.repeated_keys import RepeatedKeyError, refuse_repeated_keys
 from quantgate.traces.source_line import SourceLine
 from quantgate_engine.errors import ConfigurationError
 
@@ -28,6 +29,12 @@ class NativeTrace(RowByRowFormat):
         for line in lines:
             try:
                 row = NativeRow.model_validate_json(line.text)
+                refuse_repeated_keys(line.text)
             except ValidationError as error:
                 raise ConfigurationError(explain_row_error(error, source, line.number)) from None
+            except RepeatedKeyError as repeated:
+                raise ConfigurationError(
+                    f"{source}, line {line.number}, field {repeated.key}: this key stands twice in one object; keep "
+                    "one of them."
+                ) from None
             yield LocatedRecord(line.number, row.to_record())

@@ -35,7 +35,7 @@ def import_trace(path: Path, settings: ImportSettings | None = None) -> Imported
     a row that breaks its format, and rows that do not fit together (see `check_consistency`).
     """
     settings = settings or ImportSettings()
-    source = path.name
+    source = str(path)
     lines = read_lines(path)
     first_line = next(lines, None)
     if first_line is None:

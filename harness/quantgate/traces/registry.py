@@ -31,7 +31,7 @@ class ParsedTrace:
 
 
 class TraceFormat(ABC):
-    """One file format. `source` is the file's name as messages show it."""
+    """One file format. `source` is the file as messages show it: the path that the user gave."""
 
     name: ClassVar[str]
     description: ClassVar[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 
@@ -13,20 +14,29 @@ from quantgate_engine.errors import ConfigurationError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+LONGEST_ROW_BYTES = 16_000_000
+"""Far above any prompt that a model reads; a longer row is damage, or a picture inside the text."""
+
 
 def read_lines(path: Path) -> Iterator[SourceLine]:
     """The non-blank lines, numbered from 1; the file is never held whole.
 
-    Raises ConfigurationError where there is no readable file, and for bytes that are not UTF-8, naming the line.
+    Raises ConfigurationError where there is no readable file, and for a row above `LONGEST_ROW_BYTES` or bytes that
+    are not UTF-8, naming the line.
     """
     with _opened(path) as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(iter(partial(file.readline, LONGEST_ROW_BYTES + 1), b""), start=1):
+            if len(line) > LONGEST_ROW_BYTES:
+                raise ConfigurationError(
+                    f"{path}, line {number}: expected a row of at most {LONGEST_ROW_BYTES // 1_000_000} MB, got a "
+                    "longer one; shorten or remove the row."
+                )
             raw = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
             try:
                 text = raw.decode("utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
                 raise ConfigurationError(
-                    f"{path.name}, line {number}, byte {error.start + 1}: expected UTF-8 text, "
+                    f"{path}, line {number}, byte {error.start + 1}: expected UTF-8 text, "
                     f"got the byte 0x{raw[error.start]:02x}; save the file as UTF-8."
                 ) from None
             if text.strip():
@@ -41,6 +51,8 @@ def trace_sha256(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedReader]:
+    if path.exists() and not path.is_file():
+        raise ConfigurationError(f"{path}: the trace cannot be read (it is no regular file); expected a file.")
     try:
         with path.open("rb") as file:
             yield file

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from quantgate.traces.record import TraceRecord
 from quantgate.workload.transforms.sessions import group_units, unit_key
 from quantgate_engine.errors import ConfigurationError
+
+USUAL_BLOCKS = 4
+
+
+def settled_blocks(wanted: int | Literal["auto"], records: Sequence[TraceRecord]) -> int:
+    """The number of blocks; `auto` takes the usual number, or one block for each unit where there are fewer."""
+    return min(USUAL_BLOCKS, len(group_units(records))) if wanted == "auto" else wanted
 
 
 def assign_blocks(records: Sequence[TraceRecord], blocks: int) -> list[int]:
@@ -20,7 +28,7 @@ def assign_blocks(records: Sequence[TraceRecord], blocks: int) -> list[int]:
     if not 1 <= blocks <= len(units):
         raise ConfigurationError(
             f"The workload was to be split into {blocks} blocks; expected between 1 and {len(units)}, the number of "
-            "its sessions and single requests."
+            "its sessions and single requests: lower `blocks` in the suite's workload (or --blocks), or make it auto."
         )
     block_of: dict[tuple[str, str], int] = {}
     block, filled, left = 0, 0, len(units)

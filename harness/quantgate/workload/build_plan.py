@@ -73,7 +73,7 @@ def build_plan(
     kept, history = apply_transforms(records, transforms, TransformContext(encoder, seed))
     kept.sort(key=lambda record: record.scheduled_ns)
     if max_context_tokens is not None:
-        _check_context(kept, encoder, max_context_tokens, source)
+        check_context(kept, encoder, max_context_tokens, source)
     requests = tuple(
         _planned(
             record,
@@ -121,10 +121,11 @@ def _planned(
     )
 
 
-def _check_context(records: Sequence[TraceRecord], encoder: PromptEncoder, limit: int, source: str) -> None:
-    """Runs before stand-in prompts are drawn: a trace may name lengths that no memory holds.
+def check_context(records: Sequence[TraceRecord], encoder: PromptEncoder, limit: int, source: str) -> None:
+    """Raises ConfigurationError where prompt and output of a request exceed the context.
 
-    Prompts whose length nobody knows are left to the server, which refuses what does not fit.
+    Runs before stand-in prompts are drawn: a trace may name lengths that no memory holds. Prompts
+    whose length nobody knows are left to the server, which refuses what does not fit.
     """
     counts = [(encoder.known_count(record), record) for record in records]
     needed = [(count + record.max_tokens, count, record) for count, record in counts if count is not None]

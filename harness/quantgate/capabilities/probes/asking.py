@@ -17,7 +17,10 @@ _RATE_LIMITED = 429
 
 
 class Asking:
-    """One server under one model id. `requests` counts what was sent, `notes` what no answer told."""
+    """One server under one model id.
+
+    requests: how many were sent. notes: what no answer told. failures: the last failure of each question.
+    """
 
     def __init__(self, calls: ServerCalls, settings: EndpointSettings) -> None:
         self.calls = calls
@@ -25,6 +28,7 @@ class Asking:
         self.model = settings.model or ""
         self.requests = 0
         self.notes: list[str] = []
+        self.failures: dict[str, EndpointError] = {}
 
     async def completion(self, what: str, prompt: TokensOrText, **fields: Any) -> Any:
         """The answer of /v1/completions; None where the server refuses. `what` is asked about, for the notes."""
@@ -53,12 +57,13 @@ class Asking:
         except EndpointError as error:
             if error.kind == "connect" or (needs_key and error.status in _KEY_REFUSED):
                 raise
-            if not _is_refusal(error):
+            self.failures[what] = error
+            if not is_refusal(error):
                 self.notes.append(f"{what}: not told ({str(error).rstrip('.')})")
             return None
 
 
-def _is_refusal(error: EndpointError) -> bool:
+def is_refusal(error: EndpointError) -> bool:
     """Whether the server understood and said no (or answered in some other form), rather than failed to answer."""
     if error.status is None:
         return error.kind == "malformed_event"

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quantgate.capabilities.probes.asking import Asking
-from quantgate.targets.openai.errors import EndpointError
+from quantgate.capabilities.probes.asking import Asking, is_refusal
+from quantgate.targets.openai.model_choice import chosen_model
+
+_LIST = "the list of models"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +25,17 @@ class OfferedModel:
 
 async def choose_model(asking: Asking) -> OfferedModel:
     """Puts the id of the model into `asking.model`. Raises EndpointError where none can be chosen."""
-    answer = await asking.tried("the list of models", asking.calls.get_json("/v1/models"), needs_key=True)
+    answer = await asking.tried(_LIST, asking.calls.get_json("/v1/models"), needs_key=True)
     entries = answer.get("data") if isinstance(answer, Mapping) else None
-    offered = {str(entry["id"]): entry for entry in entries or () if isinstance(entry, Mapping) and "id" in entry}
-    asking.model = _chosen(asking, list(offered))
+    entries = entries if isinstance(entries, list) else []
+    offered = {
+        entry["id"]: entry for entry in entries if isinstance(entry, Mapping) and _text(entry.get("id")) is not None
+    }
+    failure, named = asking.failures.get(_LIST), asking.settings.model
+    if failure is not None and named is None and not is_refusal(failure):
+        raise failure
+    why_none = failure.seen if failure else "no entry has a text as its id" if entries else ""
+    asking.model = chosen_model(asking.settings.url, named, list(offered), why_none)
     entry = offered.get(asking.model, {})
     own = entry.get("quantgate")
     own = own if isinstance(own, Mapping) else {}
@@ -39,19 +48,6 @@ async def choose_model(asking: Asking) -> OfferedModel:
         weights_sha256=_text(own.get("weights_sha256")),
         tokenizer_sha256=_text(own.get("tokenizer_sha256")),
     )
-
-
-def _chosen(asking: Asking, offered: list[str]) -> str:
-    url, named = asking.settings.url, asking.settings.model
-    if named is not None:
-        if offered and named not in offered:
-            raise _no_model(f"{url}: does not offer the model {named!r}; expected one of: {', '.join(offered)}.")
-        return named
-    if not offered:
-        raise _no_model(f"{url}: lists no model under /v1/models; name the model, or check the URL.")
-    if len(offered) > 1:
-        raise _no_model(f"{url}: offers {len(offered)} models; name one of them: {', '.join(offered)}.")
-    return offered[0]
 
 
 async def _llama_cpp_facts(asking: Asking) -> tuple[int | None, int | None]:
@@ -70,7 +66,3 @@ def _number(value: Any) -> int | None:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _no_model(message: str) -> EndpointError:
-    return EndpointError(message, "status_4xx")

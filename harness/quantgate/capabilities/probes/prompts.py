@@ -11,6 +11,8 @@ from quantgate.capabilities.probes.asking import Asking
 from quantgate.capabilities.tokenizer import ProbeTokenizer
 from quantgate.workload.tokenizer_fingerprint import TEXT, fingerprint
 
+TEXT_PROMPTS = "text prompts"
+"""Name of the question under which its failure is kept."""
 # Ids that every vocabulary has; used where nobody knows the ids of a text.
 _ANY_IDS = tuple(range(1, 9))
 
@@ -32,7 +34,7 @@ async def probe_prompts(asking: Asking, tokenizer: ProbeTokenizer | None) -> Pro
     own = tuple(tokenizer.encode(TEXT, add_special_tokens=False)) if tokenizer else ()
     servers = await _tokenized(asking)
     token_ids = own or servers or _ANY_IDS
-    as_text = await asking.completion("text prompts", TEXT, max_tokens=1)
+    as_text = await asking.completion(TEXT_PROMPTS, TEXT, max_tokens=1)
     as_ids = await asking.completion("token-id prompts", token_ids, max_tokens=1)
     # A server that reads a list of ids as anything else counts other tokens, or answers it in several choices.
     takes_ids = bool(first_choice(as_ids)) and usage_of(as_ids, "prompt_tokens") in (None, len(token_ids))

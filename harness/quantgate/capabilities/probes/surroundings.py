@@ -9,10 +9,12 @@ from quantgate.capabilities.answer_shapes import first_choice, usage_of
 from quantgate.capabilities.probes.asking import Asking
 
 _FIELD = b"data:"
+CHAT = "chat"
+"""Name of the question under which its failure is kept."""
 
 
 async def answers_chat(asking: Asking) -> bool:
-    return bool(first_choice(await asking.chat("chat", "Say hello.", max_tokens=1, temperature=0)))
+    return bool(first_choice(await asking.chat(CHAT, "Say hello.", max_tokens=1, temperature=0)))
 
 
 async def counts_streamed_tokens(asking: Asking, *, completions: bool) -> bool:

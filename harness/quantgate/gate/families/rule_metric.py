@@ -30,7 +30,7 @@ class Measurement:
 
     baseline, candidate: the arms' own statistics in the metric's unit. estimate: None where there is no number;
     then `minimum_n` (too few items), `uninformative` (what was measured cannot show a loss) or `unmeasured` (an arm did
-    not give it) tells why, the last two in words.
+    not give it) tells why, the last two in words. `detail` is what else the reader should know, in sentences.
     """
 
     n: int
@@ -42,6 +42,7 @@ class Measurement:
     uninformative: str | None = None
     unmeasured: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from quantgate.gate.evidence import Pairing
+from quantgate.gate.families.failure_kinds import failures_by_kind
 from quantgate.gate.families.paired_binary import MARGIN_UNITS, measure_binary
 from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
 from quantgate.metrics.failed import FAILED
@@ -37,6 +38,11 @@ def _failure_rate(pairing: Pairing, question: RuleQuestion) -> Measurement:
         candidate=None if measured.candidate is None else 1 - measured.candidate,
         estimate=measured.estimate,
         counts=measured.counts,
+        detail=" ".join(
+            words
+            for arm_id, requests in ((pairing.baseline_id, pairs.baseline), (pairing.candidate_id, pairs.candidate))
+            if (words := failures_by_kind(arm_id, requests))
+        ),
     )
 
 

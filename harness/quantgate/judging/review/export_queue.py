@@ -8,6 +8,7 @@ from random import Random
 
 from quantgate.judging.answer_pairs import AnswerPair, answer_pairs
 from quantgate.judging.drawing import stratified_order
+from quantgate.judging.live_history import later_turns
 from quantgate.judging.pair_verdicts import ORDERS, JudgedPair, judged_pairs
 from quantgate.judging.review.priority import by_priority
 from quantgate.judging.review.queue_file import QueueItem, ReviewQueue
@@ -19,11 +20,15 @@ from quantgate_engine.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class ExportedQueue:
-    """`queue` goes to the reviewers, `key` stays in the run's folder, and `rows` join the judgements table."""
+    """`queue` goes to the reviewers, `key` stays in the run's folder, and `rows` join the judgements table.
+
+    later_turns: requests that are left out because the arms were not asked the same.
+    """
 
     queue: ReviewQueue
     key: ReviewKey
     rows: list[Row]
+    later_turns: int
 
 
 def export_queue(run: LoadedRun, items: int, seed: int, earlier: ReviewKey | None) -> ExportedQueue:
@@ -50,7 +55,8 @@ def export_queue(run: LoadedRun, items: int, seed: int, earlier: ReviewKey | Non
             f"Run {run.manifest.run_id} has no pair of differing answers left to review; judge the run again with what "
             "is there: quantgate gate RUN."
         )
-    return _blinded(run.manifest.run_id, chosen, seed, earlier, rows)
+    queue, key = _blinded(run.manifest.run_id, chosen, seed, earlier)
+    return ExportedQueue(queue, key, rows, len(later_turns(run)))
 
 
 def _awaits_review(pair: AnswerPair, judged: dict[tuple[str, str, int], JudgedPair]) -> bool:
@@ -81,8 +87,8 @@ def _draw(
 
 
 def _blinded(
-    run_id: str, pairs: list[AnswerPair], seed: int, earlier: ReviewKey | None, rows: list[Row]
-) -> ExportedQueue:
+    run_id: str, pairs: list[AnswerPair], seed: int, earlier: ReviewKey | None
+) -> tuple[ReviewQueue, ReviewKey]:
     random = Random(seed)
     entries: dict[str, KeyEntry] = dict(earlier.entries) if earlier else {}
     items = []
@@ -93,7 +99,7 @@ def _blinded(
         entry = entries.setdefault(name, key_entry(pair, shown_as))
         answer_1, answer_2 = pair.shown(entry.order)
         items.append(QueueItem(id=name, request=pair.request, answer_1=answer_1, answer_2=answer_2))
-    return ExportedQueue(ReviewQueue(run_id=run_id, items=items), ReviewKey(run_id=run_id, entries=entries), rows)
+    return ReviewQueue(run_id=run_id, items=items), ReviewKey(run_id=run_id, entries=entries)
 
 
 def _item_id(run_id: str, pair: AnswerPair) -> str:

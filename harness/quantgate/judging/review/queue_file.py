@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from quantgate.json_text import parse_json
 from quantgate.problem import first_problem
 from quantgate.validation import load_yaml_model
 from quantgate_engine.errors import ConfigurationError
@@ -71,12 +72,17 @@ def read_queue(path: Path) -> tuple[str, list[FiledItem]]:
     return _format(path).read(path)
 
 
+_LINE_BREAKS_OF_YAML = frozenset("\x85\u2028\u2029")
+"""Read back as line feeds or spaces, except where quotes escape them."""
+
+
 class _BlockDumper(yaml.SafeDumper):
     """Writes texts of several lines as blocks, so that a person can read them."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = '"' if _LINE_BREAKS_OF_YAML & set(text) else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _BlockDumper.add_representer(str, _text)
@@ -118,7 +124,7 @@ def _from_jsonl(path: Path) -> tuple[str, list[FiledItem]]:
 
 def _parsed(place: str, line: str, model: type[Model]) -> Model:
     try:
-        document = json.loads(line)
+        document = parse_json(line)
     except ValueError as error:
         raise ConfigurationError(f"{place}: not valid JSON: {error}.") from None
     try:

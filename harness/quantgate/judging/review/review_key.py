@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from quantgate.json_text import parse_json
 from quantgate.judging.answer_pairs import AnswerPair
 from quantgate.judging.pair_verdicts import Order, PairKey
 from quantgate.problem import first_problem
@@ -74,7 +74,7 @@ def read_key(folder: Path) -> ReviewKey:
             f"first: quantgate review export {folder}."
         )
     try:
-        document = json.loads(path.read_bytes())
+        document = parse_json(path.read_bytes())
         return ReviewKey.model_validate(document)
     except ValidationError as error:
         raise RunError(first_problem(error, document, ReviewKey).sentence(str(path))) from None

@@ -9,7 +9,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from quantgate.targets.openai.aiohttp_transport import AiohttpTransport
-from quantgate.targets.openai.errors import EndpointError, broken_connection, not_an_api, refused_by_status, said_in
+from quantgate.targets.openai.errors import (
+    EndpointError,
+    EndpointSettingError,
+    broken_connection,
+    not_an_api,
+    one_line,
+    refused_by_status,
+    said_in,
+)
 from quantgate.targets.openai.settings import EndpointSettings
 from quantgate.targets.openai.transport import Answer, Transport, TransportError
 from quantgate_engine.clock import Clock, MonotonicClock
@@ -49,7 +57,7 @@ class Endpoint:
         self._key = environment.get(self.settings.key_env, "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
             # No HTTP header can carry it, and the error of the library would show it.
-            raise EndpointError(
+            raise EndpointSettingError(
                 f"The environment variable {self.settings.key_env} holds characters that no API key has; set it anew.",
                 "connect",
             )
@@ -133,7 +141,7 @@ class Endpoint:
         return refused_by_status(
             self.url_of(path),
             answer.status,
-            self.without_key(said_in(bytes(body[:_ERROR_BYTES]))),
+            self.without_key(_pointed_to(answer) or said_in(bytes(body[:_ERROR_BYTES]))),
             key_env=self.settings.key_env,
             key_sent=bool(self._key),
             retry_after_s=_seconds(answer.headers.get("retry-after")),
@@ -145,6 +153,12 @@ class Endpoint:
         except ValueError:
             what = "a web page" if body.lstrip().startswith(b"<") else "no JSON"
             raise not_an_api(self.url_of(path), what) from None
+
+
+def _pointed_to(answer: Answer) -> str:
+    """Where a redirect points; empty for any other answer."""
+    target = answer.headers.get("location") if answer.status // 100 == 3 else None
+    return f"to {one_line(target)}" if target else ""
 
 
 def _seconds(retry_after: str | None) -> float | None:

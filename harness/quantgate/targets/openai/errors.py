@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from typing import Any
 
 from quantgate.targets.openai.transport import Breakage, TransportError
 from quantgate.targets.transfer import ErrorKind
-from quantgate_engine.errors import RunError
+from quantgate_engine.errors import ConfigurationError, RunError
 
 _SHOWN_CHARACTERS = 200
+_PAGE_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
 class EndpointError(RunError):
     """A request to a server that failed. `status` is that of the answer, where there was one.
 
     `retry_after_s`: how long the server asked to be left alone. `breakage`: how the connection failed, if it did.
+    `seen`: what came in place of an answer, in a few words for another sentence.
     """
 
     def __init__(
@@ -26,12 +30,20 @@ class EndpointError(RunError):
         *,
         retry_after_s: float | None = None,
         breakage: Breakage | None = None,
+        seen: str | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.status = status
         self.retry_after_s = retry_after_s
         self.breakage = breakage
+        self.seen = message.rstrip(".") if seen is None else seen
+
+
+class EndpointSettingError(EndpointError, ConfigurationError):
+    """A request that cannot succeed before the user changes a setting: URL, model or key (exit code 2)."""
+
+    exit_code = ConfigurationError.exit_code
 
 
 _BREAKAGES: dict[Breakage, tuple[ErrorKind, str]] = {
@@ -49,7 +61,8 @@ _BREAKAGES: dict[Breakage, tuple[ErrorKind, str]] = {
 def broken_connection(url: str, error: TransportError) -> EndpointError:
     kind, what = _BREAKAGES[error.breakage]
     message = f"{url}: {what.format(detail=error.detail or 'no details')}."
-    return EndpointError(message, kind, breakage=error.breakage)
+    refusal = EndpointSettingError if error.breakage == "unknown_host" else EndpointError
+    return refusal(message, kind, breakage=error.breakage, seen=error.breakage.replace("_", " "))
 
 
 _BY_STATUS: dict[int, str] = {
@@ -70,20 +83,26 @@ def refused_by_status(
     url: str, status: int, said: str, *, key_env: str, key_sent: bool, retry_after_s: float | None = None
 ) -> EndpointError:
     """An answer whose status is not 200; `said` is what the server gave as the reason, if anything."""
-    quoted = f" (status {status}{': ' if said else ''}{said})"
+    seen = f"status {status}{': ' if said else ''}{said}"
+    quoted = f" ({seen})"
+    refusal = EndpointError
     if status in (401, 403):
         why = f"the API key in {key_env} is not accepted" if key_sent else f"an API key is needed, {key_env} is not set"
         what = f"{why}{quoted}; set {key_env} to a valid key"
+        refusal = EndpointSettingError
     else:
         # Not `format`: what a server says may hold braces.
         pattern = _BY_STATUS.get(status) or _BY_HUNDREDS.get(status // 100, _BY_HUNDREDS[2])
         what = pattern.replace("{said}", quoted)
-    return EndpointError(f"{url}: {what}.", kind_of_status(status), status, retry_after_s=retry_after_s)
+    return refusal(f"{url}: {what}.", kind_of_status(status), status, retry_after_s=retry_after_s, seen=seen)
 
 
 def not_an_api(url: str, what: str) -> EndpointError:
     return EndpointError(
-        f"{url}: the answer is not that of an OpenAI-compatible API ({what}); check the URL.", "malformed_event", 200
+        f"{url}: the answer is not that of an OpenAI-compatible API ({what}); check the URL.",
+        "malformed_event",
+        200,
+        seen=f"status 200: {what}",
     )
 
 
@@ -96,11 +115,14 @@ def kind_of_status(status: int) -> ErrorKind:
 
 
 def said_in(body: bytes) -> str:
-    """What an error body says, in one line: OpenAI's shape, FastAPI's, or plain text; empty where it is none."""
+    """What an error body says, in one line: OpenAI's shape, FastAPI's, plain text, or the title of a page."""
     text = body.decode("utf-8", errors="replace")
     try:
         return one_line(message_of(json.loads(text)))
     except ValueError:
+        title = _PAGE_TITLE.search(text)
+        if title is not None:
+            return one_line(html.unescape(title.group(1)))
         return "" if "<" in text else one_line(text)
 
 

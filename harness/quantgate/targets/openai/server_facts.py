@@ -8,6 +8,7 @@ from typing import Any
 
 from quantgate.targets.openai.endpoint import Endpoint
 from quantgate.targets.openai.errors import EndpointError, one_line
+from quantgate.targets.openai.model_choice import chosen_model
 from quantgate.targets.openai.server_build import ServerBuild, build_in
 
 _VERSION_PATHS: Mapping[str, tuple[str, str]] = {
@@ -39,11 +40,7 @@ async def ask_server(endpoint: Endpoint) -> ServerFacts:
             return ServerFacts(wanted)
         raise
     offered = [entry["id"] for entry in entries]
-    model = wanted or (offered[0] if len(offered) == 1 else None)
-    if model is None or (offered and model not in offered):
-        listed = ", ".join(offered) or "none"
-        asked = f"there is no model {wanted!r}" if wanted else "which model to ask is not said"
-        raise EndpointError(f"{endpoint.settings.url}: {asked}; set model to one of: {listed}.", "status_4xx")
+    model = chosen_model(endpoint.settings.url, wanted, offered)
     entry = next((entry for entry in entries if entry["id"] == model), {})
     build = build_in(entry)
     owner = str(entry.get("owned_by") or "") if build is None else "quantgate"

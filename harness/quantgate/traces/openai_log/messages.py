@@ -77,7 +77,7 @@ class MessageReader:
         if self._other_parts == "refuse":
             raise ValueError(
                 f"field {field}: expected a part of type text, got {kind!r:.40}, which is no text to replay; leave "
-                "such rows out, or drop the parts with the setting other_parts: drop"
+                "such rows out, or drop the parts (other_parts: drop in a suite, --other-parts drop without one)"
             )
         self.dropped_parts[kind] += 1
         return None

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from quantgate.traces.import_settings import ImportSettings
-from quantgate.traces.native_row import MOST_TOKENS
 from quantgate.traces.openai_log.columns import ColumnMap, DurationColumn, Paths, as_paths
 from quantgate.traces.openai_log.left_out import RowLeftOutError
 from quantgate.traces.openai_log.log_row import LogRow, OutputLengthFrom
@@ -15,6 +14,9 @@ from quantgate.traces.openai_log.lookup import first_present
 from quantgate.traces.openai_log.messages import MessageReader
 from quantgate.traces.openai_log.times import LogClock, duration_ns, number_of
 from quantgate.traces.record import Message
+
+# No context of today's models is longer; a larger count is damage, and would keep every arm busy for days.
+_MOST_TOKENS = 10_000_000
 
 # Rough for English text under today's tokenizers; used only where nothing better is known, and said so.
 CHARACTERS_PER_TOKEN = 4
@@ -63,7 +65,7 @@ class RowReader:
             session=_text(row, columns.session),
             user=_text(row, columns.user),
             offered_tools=bool(first_present(row, as_paths(columns.tools))[1]),
-            several_answers=(self._tokens(row, columns.choices) or 1) > 1,
+            several_answers=self._answers_asked_for(row) > 1,
         )
 
     def _refuse_failed(self, row: dict[str, Any]) -> None:
@@ -97,7 +99,7 @@ class RowReader:
         raise RowLeftOutError(
             "without_prompt",
             f"expected messages or a prompt, got neither (looked in {', '.join(looked_in)} and so on; say in a "
-            "column map where they are)",
+            "column map, --columns FILE, where they are)",
         )
 
     def _answer(self, row: dict[str, Any]) -> Message | None:
@@ -115,7 +117,7 @@ class RowReader:
         tokens = self._tokens(row, self._columns.output_tokens)
         if tokens is not None:
             # Usage counts all answers to a request together.
-            tokens = -(-tokens // (self._tokens(row, self._columns.choices) or 1))
+            tokens = -(-tokens // self._answers_asked_for(row))
         source: OutputLengthFrom = "usage"
         if tokens is None and answer is not None:
             tokens, source = self._length_of(answer.content)
@@ -136,13 +138,10 @@ class RowReader:
         return -(-len(text) // CHARACTERS_PER_TOKEN), "answer_characters"
 
     def _tokens(self, row: dict[str, Any], paths: Paths) -> int | None:
-        path, value = first_present(row, as_paths(paths))
-        if not path:
-            return None
-        number = number_of(value)
-        if number is None or number != int(number) or not 0 <= number <= MOST_TOKENS:
-            raise ValueError(f"field {path}: expected a number of tokens from 0 to {MOST_TOKENS}, got {value!r:.40}")
-        return int(number)
+        return _whole_number(row, paths, "tokens", least=0, most=_MOST_TOKENS)
+
+    def _answers_asked_for(self, row: dict[str, Any]) -> int:
+        return _whole_number(row, self._columns.choices, "answers", least=1, most=_MOST_TOKENS) or 1
 
     def _times(self, row: dict[str, Any]) -> tuple[int, int | None]:
         """When the request was made and when its answer ended."""
@@ -151,7 +150,7 @@ class RowReader:
             expected = ", ".join(as_paths(self._columns.time.path)[:3])
             raise ValueError(
                 f"field {expected.split(', ')[0]}: expected the time of the request, got nothing (looked in {expected} "
-                "and so on); say in a column map where it is"
+                "and so on); say in a column map (--columns FILE) where it is"
             )
         time_ns = _reading(partial(self._clock.to_ns, value), path, value)
         latency_ns = self._latency_ns(row)
@@ -159,7 +158,7 @@ class RowReader:
             if latency_ns is None:
                 raise ValueError(
                     f"field {path}: this time marks the answer's end, so the request's latency is needed, and the row "
-                    "has none; say in a column map where it is (latency)"
+                    "has none; say in the column map where it is (latency)"
                 )
             return time_ns - latency_ns, time_ns
         if latency_ns is not None:
@@ -179,6 +178,16 @@ class RowReader:
             if path:
                 return _reading(partial(duration_ns, value, column.unit), path, value)
         return None
+
+
+def _whole_number(row: dict[str, Any], paths: Paths, of_what: str, *, least: int, most: int) -> int | None:
+    path, value = first_present(row, as_paths(paths))
+    if not path:
+        return None
+    number = number_of(value)
+    if number is None or number != int(number) or not least <= number <= most:
+        raise ValueError(f"field {path}: expected a number of {of_what} from {least} to {most}, got {value!r:.40}")
+    return int(number)
 
 
 def _reading(read: Callable[[], int], path: str, value: Any) -> int:

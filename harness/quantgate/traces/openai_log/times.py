@@ -72,8 +72,8 @@ def _unit_since_1970(number: Decimal) -> DurationUnit:
         if number >= smallest:
             return unit
     raise ValueError(
-        "expected a time since 1970; a number this small counts from somewhere else, so say its unit in a column map "
-        "(time: {unit: ms})"
+        "expected a time since 1970; a number this small counts from somewhere else, so say its unit in a column map, "
+        "--columns FILE (time: {unit: ms})"
     )
 
 

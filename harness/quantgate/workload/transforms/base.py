@@ -37,7 +37,7 @@ class Transformed:
 class Transform(BaseModel, ABC):
     """Base of the transforms. Its fields are its settings; `kind` names it in suites and certificates."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     kind: str
 

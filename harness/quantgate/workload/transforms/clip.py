@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from quantgate.traces.record import TraceRecord
@@ -27,6 +27,14 @@ class Clip(Transform):
     max_prompt_tokens: int | None = Field(None, ge=1, description="longest prompt, in tokens")
     max_output_tokens: int | None = Field(None, ge=1, description="longest output, in tokens")
     policy: Literal["drop", "cut"] = "drop"
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if self.max_prompt_tokens is None and self.max_output_tokens is None:
+            raise ValueError(
+                "a clip without a limit changes nothing; give max_prompt_tokens, max_output_tokens or both"
+            )
+        return self
 
     @override
     def apply(self, records: Sequence[TraceRecord], context: TransformContext) -> Transformed:

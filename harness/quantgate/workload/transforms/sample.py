@@ -29,9 +29,9 @@ class Sample(Transform):
 
     kind: Literal["sample"] = "sample"
     requests: int = Field(ge=1, description="rows that stay at most; fewer only where no whole session fits any more")
-    by: tuple[StratumKey, ...] = ("class", "length", "tags")
+    by: tuple[StratumKey, ...] = Field(("class", "length", "tags"), strict=False)
     length_edges: tuple[int, ...] = Field(
-        DEFAULT_LENGTH_EDGES, description="upper ends of the prompt length buckets, in tokens, rising"
+        DEFAULT_LENGTH_EDGES, strict=False, description="upper ends of the prompt length buckets, in tokens, rising"
     )
     allocation: Literal["proportional", "equal"] = "proportional"
     keep_rate: bool = False

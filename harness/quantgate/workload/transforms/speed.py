@@ -9,8 +9,10 @@ from typing import Literal
 from pydantic import Field
 from typing_extensions import override
 
+from quantgate.traces.native_row import LONGEST_SECONDS, NANOSECONDS_PER_SECOND
 from quantgate.traces.record import TraceRecord
 from quantgate.workload.transforms.base import Transform, TransformContext, Transformed
+from quantgate_engine.errors import ConfigurationError
 
 
 class Speed(Transform):
@@ -20,7 +22,7 @@ class Speed(Transform):
     """
 
     kind: Literal["speed"] = "speed"
-    factor: float = Field(gt=0, allow_inf_nan=False, description="2 is twice as fast, 0.5 half as fast")
+    factor: float = Field(ge=0.001, le=1_000_000, description="2 is twice as fast, 0.5 half as fast")
 
     @override
     def apply(self, records: Sequence[TraceRecord], context: TransformContext) -> Transformed:
@@ -32,4 +34,10 @@ class Speed(Transform):
             )
             for record in records
         ]
+        longest = max((record.scheduled_ns for record in faster), default=0) / NANOSECONDS_PER_SECOND
+        if longest > LONGEST_SECONDS:
+            raise ConfigurationError(
+                f"The transform speed (factor={self.factor}) stretches the trace over {longest:.0f} s; expected at "
+                f"most {LONGEST_SECONDS} s."
+            )
         return Transformed(faster, sum(new != old for new, old in zip(faster, records, strict=True)))

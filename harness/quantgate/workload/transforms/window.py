@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field
 from typing_extensions import override
 
+from quantgate.traces.native_row import LONGEST_SECONDS
 from quantgate.traces.record import TraceRecord
 from quantgate.workload.transforms.base import Transform, TransformContext, Transformed
 from quantgate.workload.transforms.sessions import group_units, unit_key
@@ -21,8 +22,8 @@ class Window(Transform):
     """
 
     kind: Literal["window"] = "window"
-    start_s: float = Field(0.0, ge=0, allow_inf_nan=False, description="seconds from the trace's start")
-    length_s: float = Field(gt=0, allow_inf_nan=False, description="seconds")
+    start_s: float = Field(0.0, ge=0, le=LONGEST_SECONDS, description="seconds from the trace's start")
+    length_s: float = Field(gt=0, le=LONGEST_SECONDS, description="seconds")
 
     @override
     def apply(self, records: Sequence[TraceRecord], context: TransformContext) -> Transformed:

@@ -1,0 +1,53 @@
+"""What can be found wrong, and what is known of the arms, before a model is loaded or a server is launched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from quantgate.arms.config import BundledArmConfig
+from quantgate.arms.tokenizer import RunTokenizer
+from quantgate.run.arms import ArmPlan
+from quantgate.run.workload_phase import Traffic, read_traffic
+from quantgate.store.results_folder import check_writable
+from quantgate.suite import WorkloadConfig
+from quantgate.traces.source_text import read_lines
+from quantgate_engine.executor.kv_cache import context_limit
+from quantgate_engine.model.catalog import resolve_model
+from quantgate_engine.model.config import read_decoder_config
+from quantgate_engine.model.tokenizer import load_tokenizer
+from quantgate_engine.quant.schemes import find_scheme
+
+
+@dataclass(frozen=True, slots=True)
+class _Foreknown:
+    """What every arm will say of itself; None where only a running server can."""
+
+    tokenizer: RunTokenizer | None
+    max_context_tokens: int | None
+
+
+def traffic_before_loading(
+    trace: Path, workload: WorkloadConfig, arms: ArmPlan, seed: int, results: Path, columns: Path | None = None
+) -> Traffic:
+    """The traffic of a run whose results can be written and whose arms, as far as they are described, exist.
+
+    Raises ConfigurationError, ModelError or RunError.
+    """
+    check_writable(results)
+    # Before a model is fetched for its tokenizer, which may take minutes.
+    next(read_lines(trace), None)
+    known = _foreknown(arms)
+    return read_traffic(trace, workload, known.tokenizer, seed, known.max_context_tokens, columns)
+
+
+def _foreknown(plan: ArmPlan) -> _Foreknown:
+    bundled = [arm for arm in plan.arms if isinstance(arm, BundledArmConfig)]
+    for arm in bundled:
+        find_scheme(arm.scheme)
+    if not bundled or plan.model is None:
+        return _Foreknown(load_tokenizer(plan.tokenizer) if plan.tokenizer else None, None)
+    config = plan.engine.to_engine_config()
+    folder = resolve_model(plan.model).path
+    limit = context_limit(config, read_decoder_config(folder).max_position_embeddings)
+    return _Foreknown(load_tokenizer(str(folder)), limit)

@@ -1,0 +1,115 @@
+"""Values of flags that no setting can have are told under the flag's own name, before anything is loaded."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from quantgate.cli.main import app
+from quantgate.run import replay_trace as replay_trace_module
+from quantgate.run import run_suite as run_suite_module
+from quantgate_engine.errors import ConfigurationError
+
+SERVERS = ("run", "--baseline", "http://a:1", "--candidate", "http://b:1", "--log", "t.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_loaded(monkeypatch):
+    def refuse(*_arguments, **_keywords):
+        raise AssertionError("arms were opened")
+
+    monkeypatch.setattr(replay_trace_module, "opened_arms", refuse)
+    monkeypatch.setattr(run_suite_module, "opened_arms", refuse)
+
+
+def complaint(*arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, ConfigurationError), result.exception
+    return str(result.exception)
+
+
+@pytest.mark.parametrize("command", [("replay", "t.jsonl"), SERVERS], ids=["replay", "run"])
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--window", "0:0"), "LENGTH of --window: expected a value above 0, got 0.0."),
+        (("--window", "0:-5"), "LENGTH of --window: expected a value above 0, got -5.0."),
+        (("--window", "-5:10"), "START of --window: expected a value of at least 0, got -5.0."),
+        (("--window", "nan:5"), "START of --window: expected a value of at "),
+        (("--window", "0:inf"), "LENGTH of --window: expected a value of at most 1000000000, got inf."),
+        (("--window", "5"), "--window is '5'; expected START:LENGTH in seconds, such as 600:120."),
+        (("--thin", "0"), "--thin: expected a value above 0, got 0.0."),
+        (("--thin", "nan"), "--thin: expected a value "),
+        (("--speed", "inf"), "Invalid value for '--speed': expected a finite number, got inf"),
+        (("--speed", "1e9"), "--speed: expected a value of at most 1000000, got 1000000000.0."),
+        (("--request-timeout", "-1"), "--request-timeout: expected a value above 0, got -1.0."),
+        (("--request-timeout", "nan"), "--request-timeout: expected a "),
+        (("--request-timeout", "inf"), "--request-timeout: expected a finite number, got inf."),
+        (("--seed", "-1"), "Invalid value for '--seed': "),
+    ],
+)  # fmt: skip
+def test_traffic_flags(command, flags, sentence):
+    assert sentence in complaint(*command, *flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (
+            ("--max-active-requests", "9", "--max-step-tokens", "3"),
+            "max_step_tokens is 3, below max_active_requests (9)",
+        ),
+    ],
+)
+def test_engine_flags(flags, sentence):
+    assert sentence in complaint("replay", "t.jsonl", *flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--candidate", "junk"), "--candidate: 'junk' is no http or https URL; expected one such as http://localhost"),
+        (("--candidate", "x/y=http://c:1"), "--candidate: expected text that matches "),
+        (("--candidate", "c=http://c:1", "--candidate", "c=http://d:1"), "--candidate: two arms are called 'c'; give"),
+        (("--tokenizer", ""), "--tokenizer: expected text of at least 1 characters, got ''."),
+        (("--key-env", ""), "--key-env: expected text of at least 1 characters, got ''."),
+        (("--model", ""), "--model: expected text of at least 1 characters, got ''."),
+        (("--policy", ""), "policy '' is neither a file nor a bundled policy"),
+        (("--launch-baseline", "'x"), "--launch-baseline: the command cannot be split into words (No closing quotatio"),
+        (("--launch-candidate", " "), "--launch-candidate: the command is empty; expected the program and its argume"),
+        (("--one-at-a-time",), "The command line: the device holds one arm at a time, but nothing says how to launch"),
+    ],
+)
+def test_flags_of_servers(flags, sentence):
+    assert complaint(*SERVERS, *flags).startswith(sentence)
+
+
+def test_who_has_no_suite_is_told_the_flags_that_launch():
+    assert "launch.command (--launch-baseline, --launch-candidate)" in complaint(*SERVERS, "--one-at-a-time")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--log", "t.jsonl"), ("--window", "0:5"), ("--passes", "1"), ("--one-at-a-time",), ("--request-timeout", "5")],
+    ids=lambda flags: flags[0],
+)
+def test_a_flag_that_a_suite_would_not_heed_is_refused(flags):
+    assert complaint("run", "quick", *flags).startswith(f"{flags[0]} needs --baseline and --candidate; what a suite")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("report", "r", "--price-per-hour", "inf"), "'--price-per-hour': expected a finite number, got inf"),
+        (("judge", "r", "--price-in", "inf"), "'--price-in': expected a finite number, got inf"),
+        (("judge", "r", "--seed", "-1"), "'--seed': "),
+        (("policy", "init", "r", "--headroom", "inf"), "'--headroom': expected a finite number, got inf"),
+        (("serve", "m", "--request-timeout", "inf"), "'--request-timeout': expected a finite number, got inf"),
+        (("serve", "m", "--drain-seconds", "inf"), "'--drain-seconds': expected a finite number, got inf"),
+        (("serve", "m", "--seed", "-1"), "'--seed': "),
+        (("compare", "r", "--seed", "-1"), "'--seed': "),
+        (("bench", "--seed", "-1"), "'--seed': "),
+    ],
+)
+def test_flags_of_other_commands(arguments, sentence):
+    assert sentence in complaint(*arguments)

@@ -1,0 +1,112 @@
+"""How a `quantgate` process ends: a reader that went away, SIGTERM, Ctrl-C; seen from outside, as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.cli.tiny_suite import write_tiny_suite
+
+from quantgate.store.run_folder import load_run
+
+_ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
+_PATIENCE_SECONDS = 120
+
+
+@contextmanager
+def started(*arguments: str | Path, **options: object) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quantgate", *map(str, arguments)],
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": _ENVIRONMENT} | options,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A suite whose last request comes in an hour."""
+    suite = write_tiny_suite(tmp_path_factory.mktemp("endless"))
+    trace = suite.parent / "traffic.jsonl"
+    *lines, last = trace.read_text().splitlines()
+    trace.write_text("\n".join([*lines, json.dumps(json.loads(last) | {"offset": 3600})]))
+    return suite
+
+
+def ends_after(process: subprocess.Popen[str], words: str, number: signal.Signals) -> tuple[int, str]:
+    """Sends the signal as soon as the process has said `words`; its exit code and all that it said after them."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if words in line:
+            break
+    process.send_signal(number)
+    _, told = process.communicate(timeout=_PATIENCE_SECONDS)
+    return process.returncode, told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_every_signal_to_end_leaves_a_run_that_says_so(number: signal.Signals, endless: Path, tmp_path: Path) -> None:
+    with started("run", endless, "--results", tmp_path / "results") as process:
+        code, told = ends_after(process, "replay: started", number)
+    assert code == 130
+    [folder] = (tmp_path / "results").iterdir()
+    assert f"What was measured so far is kept in {folder}." in told.splitlines()
+    assert told.endswith("quantgate: Interrupted.\n")
+    assert load_run(folder).manifest.state == "interrupted"
+    assert "interrupted" in (folder / "report.html").read_text()
+    assert not list(folder.glob(".*"))
+
+
+def test_a_background_job_that_ignores_ctrl_c_still_heeds_sigterm(endless: Path, tmp_path: Path) -> None:
+    ignoring = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
+    with started("run", endless, "--results", tmp_path / "results", **ignoring) as process:
+        code, told = ends_after(process, "replay: started", signal.SIGTERM)
+    assert code == 130
+    assert told.endswith("quantgate: Interrupted.\n")
+
+
+def test_an_interrupt_while_loading_claims_nothing_and_leaves_nothing(endless: Path, tmp_path: Path) -> None:
+    with started("run", endless, "--results", tmp_path / "results") as process:
+        code, told = ends_after(process, "load: started", signal.SIGINT)
+    assert code == 130
+    assert told.splitlines()[-1] == "quantgate: Interrupted."
+    assert "kept" not in told
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_reader_that_went_away_changes_no_exit_code(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with started("--help", stdout=writer) as process:
+        _, told = process.communicate(timeout=_PATIENCE_SECONDS)
+    assert (process.returncode, told) == (0, "")
+    with started("policy", "check", tmp_path / "absent.yaml", stdout=writer, stderr=writer) as process:
+        process.communicate(timeout=_PATIENCE_SECONDS)
+    os.close(writer)
+    assert process.returncode == 2
+
+
+def test_a_verdict_is_the_exit_code_with_nobody_reading_it(tmp_path: Path) -> None:
+    suite = write_tiny_suite(tmp_path)
+    suite.write_text(suite.read_text().replace("aa: true", "aa: false"))
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(policy.read_text().replace("aa: {required: false}", "aa: {required: true}"))
+    reader, writer = os.pipe()
+    os.close(reader)
+    with started("run", suite, "--results", tmp_path / "results", stdout=writer) as process:
+        process.communicate(timeout=_PATIENCE_SECONDS)
+    [folder] = (tmp_path / "results").iterdir()
+    with started("gate", folder, stdout=writer) as gate:
+        gate.communicate(timeout=_PATIENCE_SECONDS)
+    os.close(writer)
+    assert (process.returncode, gate.returncode) == (4, 4)

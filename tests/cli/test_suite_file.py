@@ -1,0 +1,83 @@
+"""What is wrong in a suite file is told by file, line and field; nothing of another type is taken for a number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quantgate.resources import bundled_root
+from quantgate.suite import Suite, load_suite
+from quantgate.validation import parse_yaml_model
+from quantgate_engine.errors import ConfigurationError
+
+HEAD = "schema: quantgate.suite/1\nname: s\nmodel: m\npolicy: p\n"
+ARMS = "arms: [{scheme: fp16, role: baseline}, {scheme: int8}]\n"
+TRAFFIC = "workload: {trace: t.jsonl}\n"
+
+
+def with_transforms(transforms: str) -> str:
+    return ARMS + f"workload: {{trace: t, transforms: [{transforms}]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (ARMS + TRAFFIC + "seed: -5\n", "line 7, field seed: expected a value of at least 0, got -5."),
+        (ARMS + TRAFFIC + "engine: {max_step_tokens: 3}\n", "line 7, field engine: max_step_tokens is 3, below"),
+        (ARMS + "workload: {trace: ''}\n", "line 6, field workload.trace: expected text of at least 1 character"),
+        (
+            ARMS + "workload: {trace: t, blocks: true}\n",
+            "line 6, field workload.blocks: expected an integer or 'auto', got true",
+        ),
+        (
+            ARMS + "workload: {trace: t, blocks: '4'}\n",
+            "line 6, field workload.blocks: expected an integer or 'auto', got '4'",
+        ),
+        (
+            ARMS + "workload: {trace: t, request_timeout_s: .inf}\n",
+            "line 6, field workload.request_timeout_s: expected a finite number, got inf.",
+        ),
+        (
+            TRAFFIC + "arms: [{scheme: a, role: baseline}, {scheme: b, role: baseline}]\n",
+            "line 6, field arms: expected exactly one arm with role baseline, got 2.",
+        ),
+        (
+            TRAFFIC + "arms: [{scheme: a, role: baseline}, {scheme: a}]\n",
+            "line 6, field arms: two arms are called 'a'; give each an id of its own.",
+        ),
+        (
+            with_transforms("{kind: shrink}"),
+            "line 6, field workload.transforms.0: expected 'window', 'speed', 'thin', 'clip', 'limit', 'sample' as its "
+            "kind, got 'shrink'.",
+        ),
+        (
+            with_transforms("{keep: 1}"),
+            "line 6, field workload.transforms.0.kind: this key is missing; add it (clip, limit, sample, speed, thin, "
+            "window).",
+        ),
+        (with_transforms("{kind: clip}"), "line 6, field workload.transforms.0: a clip without a limit changes nothin"),
+        (with_transforms("{kind: limit, requests: true}"), "transforms.0.requests: expected an integer, got true."),
+        (with_transforms("{kind: window, length_s: 1.0e+300}"), "0.length_s: expected a value of at most 1000000000"),
+        (with_transforms("{kind: speed, factor: .nan}"), "transforms.0.factor: expected "),
+        (with_transforms("{kind: speed, factor: 1.0e-300}"), "transforms.0.factor: expected a value of at least 0.001"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_yaml_model(HEAD + text, Suite, name="s.yaml")
+    assert str(caught.value).startswith("s.yaml, ")
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("path", sorted((bundled_root() / "suites").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_bundled_suites_load(path: Path) -> None:
+    assert load_suite(path).suite.arms
+
+
+def test_lists_of_yaml_are_taken_for_the_sequences_that_they_are() -> None:
+    text = HEAD + with_transforms(
+        "{kind: sample, requests: 3, by: [class], length_edges: [10, 20]}, {kind: thin, keep: 1}"
+    )
+    sample, thin = parse_yaml_model(text, Suite, name="s").workload.transforms
+    assert (sample.kind, thin.kind) == ("sample", "thin")
