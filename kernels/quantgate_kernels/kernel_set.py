@@ -36,8 +36,14 @@ class KernelSet(Protocol):
         """
         ...
 
-    def attention(self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float) -> Tensor:
-        """Causal grouped-query attention over the paged cache: q [T, heads, head_dim] -> [T, heads * head_dim]."""
+    def attention(
+        self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float, window: int | None = None
+    ) -> Tensor:
+        """Causal grouped-query attention over the paged cache: q [T, heads, head_dim] -> [T, heads * head_dim].
+
+        window: a query at position p sees the keys p - window + 1 .. p (sliding window: Jiang et al. 2023,
+        arXiv:2310.06825, as transformers masks it); None, or one that covers the context, hides nothing.
+        """
         ...
 
     def silu_and_mul(self, gate_up: Tensor) -> Tensor:

@@ -13,10 +13,10 @@ void quantgate_rope_and_write_kv_bfloat16(const void*, const float*, const float
 void quantgate_rope_and_write_kv_float32(const void*, const float*, const float*, const int64_t*, void*, void*, void*,
                                          int64_t, int64_t, int64_t, int64_t, int);
 void quantgate_decode_attention_bfloat16(const void*, const void*, const void*, const int32_t*, const int32_t*,
-                                         const int32_t*, void*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                                         const int32_t*, void*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                                          float, int);
 void quantgate_decode_attention_float32(const void*, const void*, const void*, const int32_t*, const int32_t*,
-                                        const int32_t*, void*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                                        const int32_t*, void*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                                         float, int);
 void quantgate_head_rescore_bfloat16(const void*, const void*, const void*, float*, int64_t, int64_t, int64_t, int64_t,
                                      int);
@@ -48,8 +48,10 @@ void run(Number one, Norm norm, Silu silu, Rope rope, Attention attention) {
                 for (int32_t block = blocks - 1; block >= 0; --block) tables.push_back(block);
             }
             starts.push_back(static_cast<int32_t>(rows));
-            attention(q.data(), keys.data(), values.data(), starts.data(), contexts.data(), tables.data(), out.data(),
-                      rows, heads, kv_heads, head_dim, block_size, blocks, 0.1f, 1);
+            for (int64_t window : {0, 7}) {
+                attention(q.data(), keys.data(), values.data(), starts.data(), contexts.data(), tables.data(),
+                          out.data(), rows, heads, kv_heads, head_dim, block_size, blocks, window, 0.1f, 1);
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ from quantgate_kernels.cpu.library import Functions, load_functions
 from quantgate_kernels.reference.attention import PrefillChunk, attend_prefill, plan_prefill
 from quantgate_kernels.reference.head import CANDIDATES, FEW_ROWS
 from quantgate_kernels.reference.kernels import ReferenceKernels
+from quantgate_kernels.reference.step_plans import StepPlans
 from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
 
 PATH = "cpp"
@@ -26,8 +27,6 @@ PATH = "cpp"
 class _Step:
     """What a step's layers share: the chunks that torch attends, and whether anything decodes."""
 
-    batch: AttentionBatch
-    dtype: torch.dtype
     prefill: tuple[PrefillChunk, ...]
     decodes: bool
 
@@ -44,7 +43,7 @@ class CpuKernels(ReferenceKernels):
         super().__init__()
         self._functions = load_functions()
         self._expanded = ExpandedProducts(self._functions[torch.bfloat16])
-        self._step: _Step | None = None
+        self._steps = StepPlans(_plan_step)
 
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
         functions = self._reading(x, weight) if residual is None else self._reading(x, weight, residual)
@@ -79,11 +78,13 @@ class CpuKernels(ReferenceKernels):
         )  # fmt: skip
         return queries
 
-    def attention(self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float) -> Tensor:
+    def attention(
+        self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float, window: int | None = None
+    ) -> Tensor:
         functions = self._reading(q, cache.keys, cache.values)
         if functions is None:
-            return super().attention(q, cache, batch, scale)
-        step = self._step_of(batch, q.dtype)
+            return super().attention(q, cache, batch, scale, window)
+        step = self._steps.of(batch, q.dtype, window)
         rows, heads, head_dim = q.shape
         output = torch.empty((rows, heads * head_dim), dtype=q.dtype)
         if step.decodes:
@@ -92,7 +93,7 @@ class CpuKernels(ReferenceKernels):
                 q.data_ptr(), cache.keys.data_ptr(), cache.values.data_ptr(), batch.query_starts.data_ptr(),
                 batch.context_lens.data_ptr(), batch.block_tables.data_ptr(), output.data_ptr(),
                 batch.num_sequences, heads, cache.keys.shape[2], head_dim, batch.block_size,
-                batch.block_tables.shape[1], scale, torch.get_num_threads(),
+                batch.block_tables.shape[1], window or 0, scale, torch.get_num_threads(),
             )  # fmt: skip
         if step.prefill:
             attend_prefill(q, cache, step.prefill, scale, output, self.paths)
@@ -136,11 +137,7 @@ class CpuKernels(ReferenceKernels):
                 return None
         return self._functions.get(dtype)
 
-    def _step_of(self, batch: AttentionBatch, dtype: torch.dtype) -> _Step:
-        """All layers of a step pass the same batch object; only the first of them plans."""
-        step = self._step
-        if step is None or step.batch is not batch or step.dtype != dtype:
-            prefill = plan_prefill(batch, dtype)
-            step = _Step(batch, dtype, prefill, decodes=len(prefill) < batch.num_sequences)
-            self._step = step
-        return step
+
+def _plan_step(batch: AttentionBatch, dtype: torch.dtype, window: int | None) -> _Step:
+    prefill = plan_prefill(batch, dtype, window)
+    return _Step(prefill, decodes=len(prefill) < batch.num_sequences)

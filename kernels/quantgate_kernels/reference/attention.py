@@ -1,8 +1,9 @@
 """Paged causal attention in plain torch: one padded product for all decodes, one for each prefill chunk.
 
 What depends on the batch alone (which slots to gather, what to mask) is planned once per step and reused by every
-layer. Keys and values are gathered slot by slot and never read outside a sequence's own context: positions that pad a
-short context point at its first slot, so that whatever stands in free or half-filled blocks cannot reach a result.
+layer. Keys and values are gathered slot by slot and never read outside what a sequence sees of its own context:
+positions that pad a short context point at the first slot that it sees, so that whatever stands in free or half-filled
+blocks cannot reach a result.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SHORTEST_SHARE_OF_A_GROUP = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DecodeGroup:
-    """Sequences with one new token each, their contexts padded to `length`.
+    """Sequences with one new token each, what they see padded to `length` tokens.
 
     rows: int64 [S] in the step's rows; slots: int64 [S * length]; mask: [S, 1, 1, length], 0 or -inf.
     """
@@ -37,9 +38,9 @@ class DecodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class PrefillChunk:
-    """One sequence with several new tokens: rows start..stop, context slots int64 [L], mask [stop - start, L].
+    """One sequence with several new tokens: rows start..stop, slots int64 [L] seen by any, mask [stop - start, L].
 
-    The mask is None where the chunk is the whole context, which plain causal attention covers.
+    The mask is None where the chunk is the whole context and sees all before it, which plain causal attention covers.
     """
 
     start: int
@@ -54,21 +55,24 @@ class AttentionPlan:
     prefill: tuple[PrefillChunk, ...]
 
 
-def plan_attention(batch: AttentionBatch, dtype: torch.dtype) -> AttentionPlan:
+def plan_attention(batch: AttentionBatch, dtype: torch.dtype, window: int | None = None) -> AttentionPlan:
     """Work out a step's gathers and masks; `dtype` is that of the queries, which additive masks must share."""
     starts, contexts = batch.query_starts_host, batch.context_lens_host
     decoding = [index for index in range(batch.num_sequences) if starts[index + 1] - starts[index] == 1]
-    groups = _groups_of_like_length(decoding, contexts)
+    groups = _groups_of_like_length(
+        decoding, [context if window is None else min(context, window) for context in contexts]
+    )
     return AttentionPlan(
-        decode=tuple(_decode_group(batch, group, dtype) for group in groups), prefill=plan_prefill(batch, dtype)
+        decode=tuple(_decode_group(batch, group, dtype, window) for group in groups),
+        prefill=plan_prefill(batch, dtype, window),
     )
 
 
-def plan_prefill(batch: AttentionBatch, dtype: torch.dtype) -> tuple[PrefillChunk, ...]:
+def plan_prefill(batch: AttentionBatch, dtype: torch.dtype, window: int | None = None) -> tuple[PrefillChunk, ...]:
     """The part of the plan that concerns sequences with several new tokens."""
     starts = batch.query_starts_host
     chunks = [index for index in range(batch.num_sequences) if starts[index + 1] - starts[index] > 1]
-    return tuple(_prefill_chunk(batch, index, dtype) for index in chunks)
+    return tuple(_prefill_chunk(batch, index, dtype, window) for index in chunks)
 
 
 def attend(q: Tensor, cache: KVLayer, plan: AttentionPlan, scale: float, paths: dict[str, str]) -> Tensor:
@@ -91,23 +95,27 @@ def attend_prefill(
         output[chunk.start : chunk.stop] = _attend_prefill(q[chunk.start : chunk.stop], cache, chunk, scale)
 
 
-def _groups_of_like_length(sequences: list[int], contexts: tuple[int, ...]) -> list[list[int]]:
+def _groups_of_like_length(sequences: list[int], lengths: Sequence[int]) -> list[list[int]]:
     groups: list[list[int]] = []
-    for index in sorted(sequences, key=lambda sequence: -contexts[sequence]):
-        if groups and contexts[index] >= SHORTEST_SHARE_OF_A_GROUP * contexts[groups[-1][0]]:
+    for index in sorted(sequences, key=lambda sequence: -lengths[sequence]):
+        if groups and lengths[index] >= SHORTEST_SHARE_OF_A_GROUP * lengths[groups[-1][0]]:
             groups[-1].append(index)
         else:
             groups.append([index])
     return groups
 
 
-def _decode_group(batch: AttentionBatch, sequences: list[int], dtype: torch.dtype) -> DecodeGroup:
+def _decode_group(batch: AttentionBatch, sequences: list[int], dtype: torch.dtype, window: int | None) -> DecodeGroup:
     device = batch.block_tables.device
-    length = max(batch.context_lens_host[index] for index in sequences)
     chosen = torch.tensor(sequences, device=device)
-    positions = torch.arange(length, device=device)
-    outside = positions >= batch.context_lens.index_select(0, chosen).unsqueeze(1)
-    positions = positions.expand(len(sequences), length).masked_fill(outside, 0)
+    contexts = batch.context_lens.index_select(0, chosen).to(torch.int64).unsqueeze(1)
+    seen = contexts if window is None else contexts.clamp(max=window)
+    length = max(batch.context_lens_host[index] for index in sequences)
+    if window is not None:
+        length = min(length, window)
+    offsets = torch.arange(length, device=device).unsqueeze(0)
+    outside = offsets >= seen
+    positions = contexts - seen + offsets.expand_as(outside).masked_fill(outside, 0)
     tables = batch.block_tables.index_select(0, chosen).to(torch.int64)
     slots = tables.gather(1, positions // batch.block_size) * batch.block_size + positions % batch.block_size
     mask = torch.zeros(outside.shape, dtype=dtype, device=device).masked_fill_(outside, float("-inf"))
@@ -115,17 +123,23 @@ def _decode_group(batch: AttentionBatch, sequences: list[int], dtype: torch.dtyp
     return DecodeGroup(rows=rows, slots=slots.reshape(-1), mask=mask[:, None, None, :], length=length)
 
 
-def _prefill_chunk(batch: AttentionBatch, index: int, dtype: torch.dtype) -> PrefillChunk:
+def _prefill_chunk(batch: AttentionBatch, index: int, dtype: torch.dtype, window: int | None) -> PrefillChunk:
     start, stop = batch.query_starts_host[index], batch.query_starts_host[index + 1]
     length = batch.context_lens_host[index]
+    first_query = length - (stop - start)
+    first_key = 0 if window is None else max(0, first_query - window + 1)
     device = batch.block_tables.device
-    positions = torch.arange(length, device=device)
+    keys = torch.arange(first_key, length, device=device)
     table = batch.block_tables[index].to(torch.int64)
-    slots = table.index_select(0, positions // batch.block_size) * batch.block_size + positions % batch.block_size
-    if stop - start == length:
+    slots = table.index_select(0, keys // batch.block_size) * batch.block_size + keys % batch.block_size
+    hides_the_past = window is not None and window < length
+    if first_query == 0 and not hides_the_past:
         return PrefillChunk(start=start, stop=stop, slots=slots, mask=None)
-    future = positions.unsqueeze(0) > positions[length - (stop - start) :].unsqueeze(1)
-    mask = torch.zeros(future.shape, dtype=dtype, device=device).masked_fill_(future, float("-inf"))
+    queries = torch.arange(first_query, length, device=device).unsqueeze(1)
+    hidden = keys > queries
+    if window is not None:
+        hidden |= keys <= queries - window
+    mask = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, float("-inf"))
     return PrefillChunk(start=start, stop=stop, slots=slots, mask=mask)
 
 

@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from quantgate_kernels.reference.attention import AttentionPlan, attend, plan_attention
+from quantgate_kernels.reference.attention import attend, plan_attention
 from quantgate_kernels.reference.head import head_logits
 from quantgate_kernels.reference.linear import multiply, stored_form
+from quantgate_kernels.reference.step_plans import StepPlans
 from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
 
 
@@ -19,7 +20,7 @@ class ReferenceKernels:
 
     def __init__(self) -> None:
         self.paths: dict[str, str] = {}
-        self._planned: tuple[AttentionBatch, torch.dtype, AttentionPlan] | None = None
+        self._plans = StepPlans(plan_attention)
 
     def stored_form(self, weight: LinearWeight) -> LinearWeight:
         return stored_form(weight)
@@ -51,8 +52,10 @@ class ReferenceKernels:
         cache.values.view(-1, width).index_copy_(0, slots, values)
         return rotated[:, :num_heads]
 
-    def attention(self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float) -> Tensor:
-        return attend(q, cache, self._plan(batch, q.dtype), scale, self.paths)
+    def attention(
+        self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float, window: int | None = None
+    ) -> Tensor:
+        return attend(q, cache, self._plans.of(batch, q.dtype, window), scale, self.paths)
 
     def silu_and_mul(self, gate_up: Tensor) -> Tensor:
         self.paths["silu_and_mul"] = "torch"
@@ -65,11 +68,3 @@ class ReferenceKernels:
 
     def head(self, x: Tensor, weight: DenseWeight, *, exact: bool = False) -> Tensor:
         return head_logits(x, weight, self.paths, exact=exact)
-
-    def _plan(self, batch: AttentionBatch, dtype: torch.dtype) -> AttentionPlan:
-        """All layers of a step pass the same batch object; only the first of them plans."""
-        planned = self._planned
-        if planned is None or planned[0] is not batch or planned[1] != dtype:
-            planned = (batch, dtype, plan_attention(batch, dtype))
-            self._planned = planned
-        return planned[2]

@@ -19,10 +19,13 @@ namespace {
 constexpr int64_t TILE = 32;
 
 struct Shape {
-    int64_t heads, kv_heads, head_dim, block_size, max_blocks;
+    int64_t heads, kv_heads, head_dim, block_size, max_blocks, window;
     float scale;
 
     int64_t group() const { return heads / kv_heads; }
+
+    // A window of 0 hides nothing.
+    int64_t first_seen(int64_t context) const { return window > 0 && window < context ? context - window : 0; }
 };
 
 // The width of a head in lanes, where it is known when compiling: sums then stay in registers. 0 takes the shape's.
@@ -155,9 +158,11 @@ void attend(const Number* q, const Number* keys, const Number* values, const int
     std::fill(scratch.maxima.begin(), scratch.maxima.end(), -std::numeric_limits<float>::infinity());
     int64_t slots[2][TILE];
     int64_t *present = slots[0], *next = slots[1];
-    int64_t tokens = std::min(TILE, context);
-    find_slots(table, 0, tokens, shape.block_size, present);
-    for (int64_t first = 0, following; first < context; first += TILE, tokens = following, std::swap(present, next)) {
+    const int64_t begin = shape.first_seen(context);
+    int64_t tokens = std::min(TILE, context - begin);
+    find_slots(table, begin, tokens, shape.block_size, present);
+    for (int64_t first = begin, following; first < context;
+         first += TILE, tokens = following, std::swap(present, next)) {
         following = std::min(TILE, context - first - tokens);
         find_slots(table, first + TILE, following, shape.block_size, next);
         prefetch_tile(keys, next, following, kv_heads, shape);
@@ -216,9 +221,9 @@ void decode_attention(const Number* q, const Number* keys, const Number* values,
     extern "C" void NAME(const NUMBER* q, const NUMBER* keys, const NUMBER* values, const int32_t* query_starts,     \
                          const int32_t* context_lens, const int32_t* block_tables, NUMBER* out, int64_t sequences,   \
                          int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t block_size, int64_t max_blocks,  \
-                         float scale, int threads) {                                                                 \
+                         int64_t window, float scale, int threads) {                                                 \
         quantgate::decode_attention(q, keys, values, query_starts, context_lens, block_tables, out, sequences,       \
-                                    {heads, kv_heads, head_dim, block_size, max_blocks, scale}, threads);            \
+                                    {heads, kv_heads, head_dim, block_size, max_blocks, window, scale}, threads);    \
     }
 
 QUANTGATE_DECODE_ATTENTION(quantgate_decode_attention_bfloat16, quantgate::BFloat16)
