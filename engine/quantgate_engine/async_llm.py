@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from quantgate_engine.delivery import Delivery
-from quantgate_engine.engine import EngineCore
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.llm import LLM
 from quantgate_engine.outputs import StreamChunk, StreamEnd, chunk_of, end_of
@@ -17,10 +16,11 @@ from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.step_record import StepRecord
 from quantgate_engine.step_result import StepLoad, StepResult
+from quantgate_engine.stepped_engine import SteppedEngine
 
 
 class AsyncLLM:
-    """Streams requests from a loaded LLM (or a bare EngineCore, as the simulator has it).
+    """Streams requests from a loaded LLM, or from whatever steps as its core does.
 
     Between `start` and `stop` the step loop runs in its own thread and the engine serves nobody else. All methods
     belong to the event loop that called `start`; the thread's only way back is one call into the loop for each step.
@@ -29,8 +29,8 @@ class AsyncLLM:
     cause backpressure. None keeps all of them.
     """
 
-    def __init__(self, llm: LLM | EngineCore, max_unread_chunks: int | None = None) -> None:
-        self._core = llm.core if isinstance(llm, LLM) else llm
+    def __init__(self, llm: LLM | SteppedEngine, max_unread_chunks: int | None = None) -> None:
+        self._core: SteppedEngine = llm.core if isinstance(llm, LLM) else llm
         self._max_unread_chunks = max_unread_chunks
         self._deliveries: dict[str, Delivery] = {}
         self._wake = threading.Event()
@@ -118,14 +118,16 @@ class AsyncLLM:
         self._core.finish(request_id)
         self._wake.set()
 
-    def refusal(self, request_id: str, token_ids: Sequence[int], params: SamplingParams) -> str | None:
+    def refusal(
+        self, request_id: str, token_ids: Sequence[int], params: SamplingParams, terms: RequestTerms = DEFAULT_TERMS
+    ) -> str | None:
         """Why such a request would be rejected, in one sentence; None where it would run."""
-        return self._core.refusal(request_id, tuple(token_ids), params)
+        return self._core.refusal(request_id, tuple(token_ids), params, terms)
 
     @property
     def num_kv_blocks(self) -> int:
         """Blocks of the KV cache's pool."""
-        return self._core.executor.num_blocks
+        return self._core.num_kv_blocks
 
     @property
     def aborts_by_cause(self) -> Mapping[AbortCause, int]:
@@ -146,7 +148,8 @@ class AsyncLLM:
                 elif not self._stopping:
                     self._wake.wait()
             self._core.abort_all(AbortCause.SHUTDOWN)
-            self._publish(self._core.step())
+            while self._core.has_work:
+                self._publish(self._core.step())
         except Exception as failure:  # noqa: BLE001 - readers must learn of it: nobody else watches this thread
             self._post(self._break_off, f"{type(failure).__name__}: {failure}")
         finally:

@@ -91,6 +91,11 @@ class EngineCore:
         )
 
     @property
+    def num_kv_blocks(self) -> int:
+        """Blocks of the KV cache's pool."""
+        return self.executor.num_blocks
+
+    @property
     def held_blocks(self) -> int:
         """KV blocks that requests, or sessions between two turns, hold now."""
         return self._kv.held_blocks
@@ -188,9 +193,20 @@ class EngineCore:
         """Takes requests again after a shutdown; for the thread that steps."""
         self._live.reopen()
 
-    def refusal(self, request_id: str, prompt_token_ids: tuple[int, ...], params: SamplingParams) -> str | None:
+    def session_since_ns(self, session_id: str) -> int | None:
+        """Since when the session keeps its last turn's blocks here; None where it keeps none."""
+        kept = self._kv.sessions.kept.get(session_id)
+        return kept.since_ns if kept is not None else None
+
+    def refusal(
+        self,
+        request_id: str,
+        prompt_token_ids: tuple[int, ...],
+        params: SamplingParams,
+        terms: RequestTerms = DEFAULT_TERMS,
+    ) -> str | None:
         """Why such a request would be rejected, in one sentence; None where it would run."""
-        return self._admission.refusal(Request(request_id, prompt_token_ids, params, arrived_ns=self.clock.now_ns()))
+        return self._admission.refusal(Request(request_id, prompt_token_ids, params, self.clock.now_ns(), terms))
 
     def check_integrity(self) -> None:
         """Raises BlockPoolError unless free + held + cached = total, every holder is known, and the promises add up."""

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One step of the engine; times are nanoseconds of the engine's clock, counts are of this step alone."""
+    """One step of the engine; times are nanoseconds of the engine's clock, counts are of this step alone.
+
+    `pool` is set where several engines work behind a router: whose step it was.
+    """
 
     step_index: int
     started_ns: int
@@ -28,3 +31,4 @@ class StepRecord:
     request_abort_count: int
     rejected_count: int
     oom_count: int
+    pool: str | None = None

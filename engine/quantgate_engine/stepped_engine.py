@@ -1,0 +1,58 @@
+"""What a streaming front drives: one engine, or several behind a router."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from quantgate_engine.request import AbortCause, Request
+from quantgate_engine.request_terms import RequestTerms
+from quantgate_engine.sampling_params import SamplingParams
+from quantgate_engine.step_record import StepRecord
+from quantgate_engine.step_result import StepLoad, StepResult
+
+
+class SteppedEngine(Protocol):
+    """Requests in, steps one at a time, what they brought out. Methods mean what EngineCore says of them.
+
+    `step` belongs to the thread that has made its claim; `add_request`, `abort`, `abort_all`, `finish` and `shut_down`
+    may be called from any thread.
+    """
+
+    @property
+    def has_work(self) -> bool: ...
+
+    @property
+    def load(self) -> StepLoad: ...
+
+    @property
+    def num_kv_blocks(self) -> int: ...
+
+    @property
+    def aborts_by_cause(self) -> Mapping[AbortCause, int]: ...
+
+    def claim(self) -> None: ...
+
+    def relinquish(self) -> None: ...
+
+    def reopen(self) -> None: ...
+
+    def shut_down(self, *, drain: bool) -> None: ...
+
+    def add_request(
+        self, request_id: str, prompt_token_ids: tuple[int, ...], params: SamplingParams, terms: RequestTerms
+    ) -> Request: ...
+
+    def abort(self, request_id: str, cause: AbortCause) -> None: ...
+
+    def abort_all(self, cause: AbortCause) -> None: ...
+
+    def finish(self, request_id: str) -> None: ...
+
+    def refusal(
+        self, request_id: str, prompt_token_ids: tuple[int, ...], params: SamplingParams, terms: RequestTerms
+    ) -> str | None: ...
+
+    def step(self) -> StepResult: ...
+
+    def take_steps(self) -> list[StepRecord]: ...
