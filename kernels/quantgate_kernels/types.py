@@ -161,10 +161,21 @@ class AttentionBatch:
 
 @dataclass(frozen=True, slots=True)
 class KVLayer:
-    """One layer's cache: keys and values [num_blocks, block_size, kv_heads, head_dim]."""
+    """One layer's cache: keys and values [num_blocks, block_size, kv_heads, head_dim] in the activation dtype.
+
+    With scales, float32 [num_blocks, block_size, kv_heads], they are symmetric int8 codes in -127..127, and each number
+    is its code times the scale of its token and head. Both scales are there, or none.
+    """
 
     keys: Tensor
     values: Tensor
+    key_scales: Tensor | None = None
+    value_scales: Tensor | None = None
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All that a copy of a block has to carry; the first dimension of each is that of blocks."""
+        scales = (self.key_scales, self.value_scales)
+        return self.keys, self.values, *(tensor for tensor in scales if tensor is not None)
 
 
 def dtype_name(dtype: torch.dtype) -> str:

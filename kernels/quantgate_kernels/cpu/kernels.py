@@ -17,6 +17,7 @@ from quantgate_kernels.cpu.library import Functions, load_functions
 from quantgate_kernels.reference.attention import PrefillChunk, attend_prefill, plan_prefill
 from quantgate_kernels.reference.head import CANDIDATES, FEW_ROWS
 from quantgate_kernels.reference.kernels import ReferenceKernels
+from quantgate_kernels.reference.paged_rows import path_over
 from quantgate_kernels.reference.step_plans import StepPlans
 from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
 
@@ -65,32 +66,31 @@ class CpuKernels(ReferenceKernels):
     def rope_and_write_kv(
         self, qkv: Tensor, cos: Tensor, sin: Tensor, num_heads: int, num_kv_heads: int, cache: KVLayer, slots: Tensor
     ) -> Tensor:
-        functions = self._reading(qkv, cache.keys, cache.values)
+        functions = self._reading_cached(qkv, cache)
         if functions is None:
             return super().rope_and_write_kv(qkv, cos, sin, num_heads, num_kv_heads, cache, slots)
-        self.paths["rope_and_write_kv"] = PATH
+        self.paths["rope_and_write_kv"] = path_over(cache, PATH)
         rows, head_dim = cos.shape
         queries = torch.empty((rows, num_heads, head_dim), dtype=qkv.dtype)
         functions.rope_and_write_kv(
-            qkv.data_ptr(), cos.data_ptr(), sin.data_ptr(), slots.data_ptr(),
-            queries.data_ptr(), cache.keys.data_ptr(), cache.values.data_ptr(),
-            rows, num_heads, num_kv_heads, head_dim, torch.get_num_threads(),
+            qkv.data_ptr(), cos.data_ptr(), sin.data_ptr(), slots.data_ptr(), queries.data_ptr(),
+            *_addresses(cache), rows, num_heads, num_kv_heads, head_dim, torch.get_num_threads(),
         )  # fmt: skip
         return queries
 
     def attention(
         self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float, window: int | None = None
     ) -> Tensor:
-        functions = self._reading(q, cache.keys, cache.values)
+        functions = self._reading_cached(q, cache)
         if functions is None:
             return super().attention(q, cache, batch, scale, window)
         step = self._steps.of(batch, q.dtype, window)
         rows, heads, head_dim = q.shape
         output = torch.empty((rows, heads * head_dim), dtype=q.dtype)
         if step.decodes:
-            self.paths["attention.decode"] = PATH
+            self.paths["attention.decode"] = path_over(cache, PATH)
             functions.decode_attention(
-                q.data_ptr(), cache.keys.data_ptr(), cache.values.data_ptr(), batch.query_starts.data_ptr(),
+                q.data_ptr(), *_addresses(cache), batch.query_starts.data_ptr(),
                 batch.context_lens.data_ptr(), batch.block_tables.data_ptr(), output.data_ptr(),
                 batch.num_sequences, heads, cache.keys.shape[2], head_dim, batch.block_size,
                 batch.block_tables.shape[1], window or 0, scale, torch.get_num_threads(),
@@ -136,6 +136,19 @@ class CpuKernels(ReferenceKernels):
             if operand.dtype != dtype or not operand.is_contiguous():
                 return None
         return self._functions.get(dtype)
+
+    def _reading_cached(self, rows: Tensor, cache: KVLayer) -> Functions | None:
+        """The functions that read these rows and this cache: numbers of the rows' type, or codes with their scales."""
+        if cache.key_scales is None:
+            return self._reading(rows, *cache.tensors())
+        dense = all(tensor.is_contiguous() for tensor in cache.tensors())
+        return self._reading(rows) if dense else None
+
+
+def _addresses(cache: KVLayer) -> tuple[int | None, ...]:
+    """Of keys, values, and their scales where there are any."""
+    tensors = (cache.keys, cache.values, cache.key_scales, cache.value_scales)
+    return tuple(None if tensor is None else tensor.data_ptr() for tensor in tensors)
 
 
 def _plan_step(batch: AttentionBatch, dtype: torch.dtype, window: int | None) -> _Step:

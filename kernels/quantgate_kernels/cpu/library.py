@@ -18,8 +18,8 @@ POINTER, COUNT, NUMBER, THREADS = ctypes.c_void_p, ctypes.c_int64, ctypes.c_floa
 
 SIGNATURES: dict[str, tuple[type, ...]] = {
     "rms_norm": (*(POINTER,) * 3, NUMBER, *(POINTER,) * 2, *(COUNT,) * 2, THREADS),
-    "rope_and_write_kv": (*(POINTER,) * 7, *(COUNT,) * 4, THREADS),
-    "decode_attention": (*(POINTER,) * 7, *(COUNT,) * 7, NUMBER, THREADS),
+    "rope_and_write_kv": (*(POINTER,) * 9, *(COUNT,) * 4, THREADS),
+    "decode_attention": (*(POINTER,) * 9, *(COUNT,) * 7, NUMBER, THREADS),
     "silu_and_mul": (*(POINTER,) * 2, *(COUNT,) * 2, THREADS),
 }
 """As declared at the end of each source file."""

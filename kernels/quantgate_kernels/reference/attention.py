@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from quantgate_kernels.reference.paged_rows import gather_keys, gather_values, path_over
 from quantgate_kernels.types import AttentionBatch, KVLayer
 
 PATH = "torch.scaled_dot_product_attention"
@@ -80,7 +81,7 @@ def attend(q: Tensor, cache: KVLayer, plan: AttentionPlan, scale: float, paths: 
     rows, heads, head_dim = q.shape
     output = torch.empty(rows, heads * head_dim, dtype=q.dtype, device=q.device)
     for group in plan.decode:
-        paths["attention.decode"] = PATH
+        paths["attention.decode"] = path_over(cache, PATH)
         output.index_copy_(0, group.rows, _attend_decode(q.index_select(0, group.rows), cache, group, scale))
     attend_prefill(q, cache, plan.prefill, scale, output, paths)
     return output
@@ -91,7 +92,7 @@ def attend_prefill(
 ) -> None:
     """Fills the chunks' rows of `output` [T, heads * head_dim] and leaves the others."""
     for chunk in chunks:
-        paths["attention.prefill"] = PATH
+        paths["attention.prefill"] = path_over(cache, PATH)
         output[chunk.start : chunk.stop] = _attend_prefill(q[chunk.start : chunk.stop], cache, chunk, scale)
 
 
@@ -147,8 +148,9 @@ def _attend_decode(q: Tensor, cache: KVLayer, group: DecodeGroup, scale: float) 
     """The query heads that share a key head take the place of query positions, so that no key is repeated."""
     sequences, heads, head_dim = q.shape
     kv_heads = cache.keys.shape[2]
-    keys = _gather(cache.keys, group.slots).view(sequences, group.length, kv_heads, head_dim).transpose(1, 2)
-    values = _gather(cache.values, group.slots).view(sequences, group.length, kv_heads, head_dim).transpose(1, 2)
+    seen = (sequences, group.length, kv_heads, head_dim)
+    keys = gather_keys(cache, group.slots, q.dtype).view(seen).transpose(1, 2)
+    values = gather_values(cache, group.slots, q.dtype).view(seen).transpose(1, 2)
     grouped = q.view(sequences, kv_heads, heads // kv_heads, head_dim)
     attended = F.scaled_dot_product_attention(grouped, keys, values, attn_mask=group.mask, scale=scale)
     return attended.reshape(sequences, heads * head_dim)
@@ -159,16 +161,10 @@ def _attend_prefill(q: Tensor, cache: KVLayer, chunk: PrefillChunk, scale: float
     rows, heads, head_dim = q.shape
     kv_heads = cache.keys.shape[2]
     shared = (kv_heads, heads // kv_heads, chunk.slots.numel(), head_dim)
-    keys = _gather(cache.keys, chunk.slots).transpose(0, 1).unsqueeze(1).expand(shared)
-    values = _gather(cache.values, chunk.slots).transpose(0, 1).unsqueeze(1).expand(shared)
+    keys = gather_keys(cache, chunk.slots, q.dtype).transpose(0, 1).unsqueeze(1).expand(shared)
+    values = gather_values(cache, chunk.slots, q.dtype).transpose(0, 1).unsqueeze(1).expand(shared)
     grouped = q.view(rows, kv_heads, heads // kv_heads, head_dim).permute(1, 2, 0, 3)
     attended = F.scaled_dot_product_attention(
         grouped, keys, values, attn_mask=chunk.mask, is_causal=chunk.mask is None, scale=scale
     )
     return attended.permute(2, 0, 1, 3).reshape(rows, heads * head_dim)
-
-
-def _gather(cache: Tensor, slots: Tensor) -> Tensor:
-    """[num_blocks, block_size, kv_heads, head_dim] at slots [N] -> [N, kv_heads, head_dim]."""
-    kv_heads, head_dim = cache.shape[2:]
-    return cache.view(-1, kv_heads * head_dim).index_select(0, slots).view(-1, kv_heads, head_dim)

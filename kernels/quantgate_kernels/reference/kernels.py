@@ -9,6 +9,7 @@ from torch import Tensor
 from quantgate_kernels.reference.attention import attend, plan_attention
 from quantgate_kernels.reference.head import head_logits
 from quantgate_kernels.reference.linear import multiply, stored_form
+from quantgate_kernels.reference.paged_rows import path_over, write_rows
 from quantgate_kernels.reference.step_plans import StepPlans
 from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
 
@@ -34,23 +35,23 @@ class ReferenceKernels:
     def rope_and_write_kv(
         self, qkv: Tensor, cos: Tensor, sin: Tensor, num_heads: int, num_kv_heads: int, cache: KVLayer, slots: Tensor
     ) -> Tensor:
-        """Half-rotation rope in float32: (a, b) -> (a cos - b sin, b cos + a sin) over the halves of a head."""
-        self.paths["rope_and_write_kv"] = "torch"
+        """Half-rotation rope in float32: (a, b) -> (a cos - b sin, b cos + a sin) over the halves of a head.
+
+        An INT8 cache is given the float32 keys: rounded to 16 bits first, they would be rounded twice.
+        """
+        self.paths["rope_and_write_kv"] = path_over(cache, "torch")
         rows, head_dim = cos.shape
         heads = qkv.view(rows, num_heads + 2 * num_kv_heads, head_dim)
         wide = heads[:, : num_heads + num_kv_heads].float()
         half = head_dim // 2
         cos_half, sin_half = cos[:, None, :half], sin[:, None, :half]
         first, second = wide[..., :half], wide[..., half:]
-        rotated = torch.empty(wide.shape, dtype=qkv.dtype, device=qkv.device)
+        rotated_dtype = qkv.dtype if cache.key_scales is None else torch.float32
+        rotated = torch.empty(wide.shape, dtype=rotated_dtype, device=qkv.device)
         rotated[..., :half] = torch.addcmul(first * cos_half, second, sin_half, value=-1)
         rotated[..., half:] = torch.addcmul(second * cos_half, first, sin_half)
-        width = num_kv_heads * head_dim
-        keys = rotated[:, num_heads:].reshape(rows, width)
-        values = heads[:, num_heads + num_kv_heads :].reshape(rows, width)
-        cache.keys.view(-1, width).index_copy_(0, slots, keys)
-        cache.values.view(-1, width).index_copy_(0, slots, values)
-        return rotated[:, :num_heads]
+        write_rows(cache, slots, keys=rotated[:, num_heads:], values=heads[:, num_heads + num_kv_heads :])
+        return rotated[:, :num_heads].to(qkv.dtype)
 
     def attention(
         self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float, window: int | None = None

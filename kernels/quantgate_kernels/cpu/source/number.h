@@ -1,5 +1,5 @@
-// The two activation types and their way to float32 and back: all arithmetic is in float32, and each result is rounded
-// once.
+// The activation types and int8 codes, and their way to float32 and back: all arithmetic is in float32, and each result
+// is rounded once.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,8 @@ namespace quantgate {
 enum class BFloat16 : uint16_t {};
 
 inline float to_float(float value) { return value; }
+
+inline float to_float(int8_t code) { return static_cast<float>(code); }
 
 inline float to_float(BFloat16 value) {
     const uint32_t wide = static_cast<uint32_t>(value) << 16;

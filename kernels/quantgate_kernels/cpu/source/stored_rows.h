@@ -1,0 +1,83 @@
+// The stored forms of a weight as rows of numbers to multiply, one row per output. Each number depends on its place in the
+// weight alone.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "number.h"
+
+namespace quantgate {
+
+// numbers [out][in], as they are multiplied; activations are such rows too.
+template <class Number>
+struct DenseRows {
+    const Number* numbers;
+    int64_t inputs;
+
+    template <class Operand>
+    void expand(int64_t row, Operand* to) const {
+        const Number* from = numbers + row * inputs;
+#pragma omp simd simdlen(16)
+        for (int64_t i = 0; i < inputs; ++i) to[i] = rounded<Operand>(to_float(from[i]));
+    }
+
+    float scale(int64_t) const { return 1.0f; }
+};
+
+// codes [out][in] and one scale per output, which multiplies the finished sum: a code is exact in 16 bits, code * scale
+// would not be.
+template <class Number>
+struct Int8Rows {
+    const int8_t* codes;
+    const Number* scales;
+    int64_t inputs;
+
+    template <class Operand>
+    void expand(int64_t row, Operand* to) const {
+        const int8_t* from = codes + row * inputs;
+#pragma omp simd simdlen(16)
+        for (int64_t i = 0; i < inputs; ++i) to[i] = rounded<Operand>(static_cast<float>(from[i]));
+    }
+
+    float scale(int64_t row) const { return to_float(scales[row]); }
+};
+
+// packed [out][in / group][group / 2]: byte j of a group holds code j in its low half and code j + group / 2 in its high
+// half; scales [out][in / group]. (code - 8) * scale is rounded once.
+template <class Number>
+struct Int4Rows {
+    const uint8_t* packed;
+    const Number* scales;
+    int64_t inputs, group_size;
+
+    template <class Operand>
+    void expand(int64_t row, Operand* to) const {
+        const int64_t half = group_size / 2, groups = inputs / group_size;
+        const uint8_t* from = packed + row * groups * half;
+        for (int64_t group = 0; group < groups; ++group, from += half, to += group_size) {
+            const float group_scale = to_float(scales[row * groups + group]);
+#pragma omp simd simdlen(16)
+            for (int64_t i = 0; i < half; ++i) {
+                to[i] = rounded<Operand>(static_cast<float>((from[i] & 15) - 8) * group_scale);
+                to[half + i] = rounded<Operand>(static_cast<float>((from[i] >> 4) - 8) * group_scale);
+            }
+        }
+    }
+
+    float scale(int64_t) const { return 1.0f; }
+};
+
+// `count` rows from `first` on, `width` apart and padded with zeros: in place where they stand so, else in the buffer.
+template <class Operand, class Rows>
+const Operand* rows_of(const Rows& stored, int64_t first, int64_t count, int64_t width, std::vector<Operand>& buffer) {
+    if constexpr (std::is_same_v<Rows, DenseRows<Operand>>) {
+        if (width == stored.inputs) return stored.numbers + first * width;
+    }
+    buffer.resize(count * width);
+    for (int64_t row = 0; row < count; ++row) stored.expand(first + row, &buffer[row * width]);
+    return buffer.data();
+}
+
+}  // namespace quantgate
