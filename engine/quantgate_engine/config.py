@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.kv.settings import CacheSettings
+from quantgate_engine.kv.settings import CacheSettings, KVDtypeName
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings
 from quantgate_engine.scheduler.batching.settings import BatchingSettings
 from quantgate_engine.scheduler.preemption.settings import PreemptionSettings
+from quantgate_engine.setting_checks import require_name
 from quantgate_engine.timeouts import TimeoutSettings
 from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
 
@@ -26,6 +27,7 @@ class EngineConfig:
     threads: compute threads; None leaves the library's default.
     max_overtakes: later requests that may be admitted before a waiting one that does not fit; then all wait for it.
     kernel_set: `auto` takes the fastest that runs here; `reference` and `cpu` ask for one.
+    kv_dtype: `auto` keeps keys and values as the activations are; `int8` needs about half the bytes of 16 bits.
     batching, admission, cache, preemption, timeouts: see those classes.
     """
 
@@ -37,6 +39,7 @@ class EngineConfig:
     threads: int | None = None
     max_overtakes: int = 32
     kernel_set: KernelSetName = AUTO
+    kv_dtype: KVDtypeName = "auto"
     batching: BatchingSettings = field(default_factory=BatchingSettings)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
     cache: CacheSettings = field(default_factory=CacheSettings)
@@ -55,6 +58,7 @@ class EngineConfig:
             raise ConfigurationError(
                 f"EngineConfig.kernel_set is {self.kernel_set!r}; expected one of {', '.join(get_args(KernelSetName))}."
             )
+        require_name("EngineConfig.kv_dtype", self.kv_dtype, get_args(KVDtypeName))
         if self.max_step_tokens < self.max_active_requests:
             raise ConfigurationError(
                 f"EngineConfig.max_step_tokens is {self.max_step_tokens}, below max_active_requests "

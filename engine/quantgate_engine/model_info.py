@@ -13,6 +13,7 @@ class ModelInfo:
     weight_bytes: bytes of all weight tensors, each counted once (a tied head is the embedding).
     linear_weight_bytes: those of the decoder's linear layers, scales included, biases and the head not.
     compute_dtype: of activations; head_dtype: in which embedding and head are stored; kv_dtype: of the cache.
+    kv_bytes_per_token: keys and values of all layers for one token, scales included where kv_dtype is int8.
     kernel_paths: which implementation each operation took so far; it fills as operations run.
     provenance: as ModelFolder.provenance.
     """
@@ -25,6 +26,7 @@ class ModelInfo:
     compute_dtype: str
     head_dtype: str
     kv_dtype: str
+    kv_bytes_per_token: int
     kernel_set: str
     kernel_paths: dict[str, str]
     provenance: dict[str, Any]

@@ -17,5 +17,5 @@ def copy_blocks(copies: Sequence[BlockCopy], device: Sequence[KVLayer], host: Se
     }
     for copy in copies:
         for source, target in zip(*places[copy.kind], strict=True):
-            target.keys[copy.target].copy_(source.keys[copy.source])
-            target.values[copy.target].copy_(source.values[copy.source])
+            for read, written in zip(source.tensors(), target.tensors(), strict=True):
+                written[copy.target].copy_(read[copy.source])

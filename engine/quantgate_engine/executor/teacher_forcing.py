@@ -128,7 +128,7 @@ def _sequence(token_ids: tuple[int, ...], start: int, table: tuple[int, ...]) ->
 
 def _copy_block(cache: tuple[KVLayer, ...], source: int, targets: list[int]) -> None:
     for layer in cache:
-        for tensor in (layer.keys, layer.values):
+        for tensor in layer.tensors():
             tensor[targets] = tensor[source].clone()
 
 

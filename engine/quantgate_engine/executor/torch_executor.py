@@ -14,7 +14,8 @@ from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import BlockCopy, SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import build_batch
 from quantgate_engine.executor.block_copies import copy_blocks
-from quantgate_engine.executor.kv_cache import allocate_kv_cache, block_count, context_limit, require_cache_fits
+from quantgate_engine.executor.kv_cache import block_count, context_limit, require_cache_fits
+from quantgate_engine.executor.kv_format import KV_FORMATS, KVFormat
 from quantgate_engine.executor.machine_limits import require_threads
 from quantgate_engine.executor.teacher_forcing import TeacherForcing
 from quantgate_engine.model.config import read_decoder_config
@@ -34,7 +35,7 @@ from quantgate_kernels.unavailable import KernelSetUnavailableError
 class TorchExecutor:
     """Implements `Executor`. Calls are serialised by a lock: a step and `logits` may come from different threads."""
 
-    def __init__(self, decoder: Decoder, info: ModelInfo, config: EngineConfig, kv_dtype: torch.dtype) -> None:
+    def __init__(self, decoder: Decoder, info: ModelInfo, config: EngineConfig, kv_format: KVFormat) -> None:
         model = decoder.config
         self.info = info
         self.block_size = config.block_size
@@ -43,12 +44,12 @@ class TorchExecutor:
         self.vocab_size = model.vocab_size
         self.eos_token_ids = model.eos_token_ids
         self._decoder = decoder
-        self._kv_dtype = kv_dtype
+        self._kv_format = kv_format
         self._device = decoder.weights.embedding.device
         self.cache_identity: tuple[str, ...] = (info.weights_sha256, info.scheme, info.kv_dtype, info.kernel_set)
         self._cache = self._allocate(self.num_blocks)
-        self._host_cache = allocate_kv_cache(
-            model, config.preemption.host_blocks, self.block_size, kv_dtype, torch.device("cpu")
+        self._host_cache = kv_format.allocate(
+            model, config.preemption.host_blocks, self.block_size, torch.device("cpu")
         )
         self._lock = threading.Lock()
         self._teacher_forcing = TeacherForcing(
@@ -85,7 +86,8 @@ class TorchExecutor:
         kernels = kernels or _kernel_set(config, target)
         precision = chosen.precision(target)
         model = read_decoder_config(folder.path)
-        require_cache_fits(config, model, precision.compute, target)
+        kv_format = KV_FORMATS[config.kv_dtype](precision.compute)
+        require_cache_fits(config, model, kv_format, target)
         weights = WeightLoader(model, chosen, precision, kernels, target, perturbation).load(folder.path)
         decoder = Decoder(
             model, weights, kernels, precision.compute, context_limit(config, model.max_position_embeddings)
@@ -98,14 +100,15 @@ class TorchExecutor:
             load_seconds=(clock.now_ns() - started_ns) / 1e9,
             compute_dtype=dtype_name(precision.compute),
             head_dtype=dtype_name(precision.storage),
-            kv_dtype=dtype_name(precision.compute),
+            kv_dtype=kv_format.name,
+            kv_bytes_per_token=kv_format.bytes_per_token(model),
             kernel_set=kernels.name,
             kernel_paths=kernels.paths,
             provenance=folder.provenance,
             weights_sha256=folder.weights_sha256,
             tokenizer_sha256=folder.tokenizer_sha256,
         )
-        return cls(decoder, info, config, kv_dtype=precision.compute)
+        return cls(decoder, info, config, kv_format)
 
     def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
         with self._lock, torch.inference_mode():
@@ -166,7 +169,7 @@ class TorchExecutor:
         return self._decoder.hidden_states(token_ids, cache, batch), batch.query_starts_host[1:]
 
     def _allocate(self, blocks: int) -> tuple[KVLayer, ...]:
-        return allocate_kv_cache(self._decoder.config, blocks, self.block_size, self._kv_dtype, self._device)
+        return self._kv_format.allocate(self._decoder.config, blocks, self.block_size, self._device)
 
 
 def _kernel_set(config: EngineConfig, device: torch.device) -> KernelSet:

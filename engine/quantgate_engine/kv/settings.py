@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from quantgate_engine.setting_checks import require, require_at_least
+
+KVDtypeName = Literal["auto", "int8"]
+"""`auto`: the dtype of the activations; `int8`: codes, with a float32 scale for each token and KV head."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from quantgate.bench.measure import decode_output_tokens, decode_tok_s, prefill_tok_s
 from quantgate.environment import capture_environment
 from quantgate.progress import ProgressReporter
@@ -151,7 +149,6 @@ def _bounds(
     llm: LLM, shape: DecoderConfig, settings: BenchSettings, limits: DeviceLimits
 ) -> dict[str, dict[str, float]]:
     parameters = shape.num_layers * shape.linear_parameters_per_layer
-    kv_bytes = shape.kv_bytes_per_token(getattr(torch, llm.info.kv_dtype).itemsize)
     return {
         "prefill_tok_s": {
             str(tokens): prefill_bound_tok_s(
@@ -160,7 +157,9 @@ def _bounds(
             for tokens in settings.prompt_lengths
         },
         "decode_tok_s": {
-            str(batch): decode_bound_tok_s(limits, llm.info.weight_bytes, kv_bytes, settings.context_tokens, batch)
+            str(batch): decode_bound_tok_s(
+                limits, llm.info.weight_bytes, llm.info.kv_bytes_per_token, settings.context_tokens, batch
+            )
             for batch in settings.batch_sizes
         },
     }
