@@ -85,6 +85,14 @@ class LLM:
 
         return load_tokenizer(str(self._folder.path))
 
+    def engine_beside(self, config: EngineConfig) -> EngineCore:
+        """Another engine over the same weights, with queues and a KV cache of its own, on this one's clock.
+
+        What was settled when the model was loaded (threads, kernels, the longest context) holds for it too. Raises
+        ConfigurationError where its cache does not fit into memory.
+        """
+        return EngineCore(self._executor.beside(config), config, self.core.clock)
+
     def generate(
         self, prompts: str | Sequence[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None
     ) -> list[RequestOutput]:

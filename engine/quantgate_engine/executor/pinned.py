@@ -11,6 +11,7 @@ from quantgate_engine.executor.compute_thread import on_compute_thread
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from quantgate_engine.config import EngineConfig
     from quantgate_engine.executor.torch_executor import TorchExecutor
     from quantgate_engine.model_info import ModelInfo
 
@@ -30,6 +31,10 @@ class PinnedExecutor:
     @property
     def info(self) -> ModelInfo:
         return self._executor.info
+
+    def beside(self, config: EngineConfig) -> PinnedExecutor:
+        """See `TorchExecutor.beside`."""
+        return PinnedExecutor(on_compute_thread(lambda: self._executor.beside(config)))
 
     def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
         on_compute_thread(lambda: self._executor.copy_blocks(copies))

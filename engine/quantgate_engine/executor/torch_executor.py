@@ -110,6 +110,14 @@ class TorchExecutor:
         )
         return cls(decoder, info, config, kv_format)
 
+    def beside(self, config: EngineConfig) -> TorchExecutor:
+        """Another executor over the same weights, with a KV cache of its own.
+
+        Raises ConfigurationError where that cache is larger than the device's memory.
+        """
+        require_cache_fits(config, self._decoder.config, self._kv_format, self._device)
+        return TorchExecutor(self._decoder, self.info, config, self._kv_format)
+
     def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
         with self._lock, torch.inference_mode():
             copy_blocks(copies, self._cache, self._host_cache)

@@ -1,0 +1,68 @@
+"""The book of who is where: live requests, and the sessions that must find their blocks again."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+
+from quantgate_engine.request import Request
+from quantgate_engine.request_terms import RequestTerms
+from quantgate_engine.router.pool import Pool
+
+
+class Placement:
+    """Requests enter on the thread that submits and leave on the one that steps, so the book has a lock."""
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._pools = tuple(pools)
+        self._lock = threading.Lock()
+        self._pool_of: dict[str, Pool] = {}
+        self._live: Counter[str] = Counter()
+        self._latest_turn: dict[str, str] = {}
+
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._pool_of
+
+    def __len__(self) -> int:
+        return len(self._pool_of)
+
+    def live(self, pool: Pool) -> int:
+        """Requests of the pool that have not ended."""
+        return self._live[pool.name]
+
+    def pool_of(self, request_id: str | None) -> Pool | None:
+        """Where a live request is; None where it has ended or never was."""
+        return self._pool_of.get(request_id) if request_id is not None else None
+
+    def enter(self, request_id: str, pool: Pool, terms: RequestTerms) -> None:
+        with self._lock:
+            self._pool_of[request_id] = pool
+            self._live[pool.name] += 1
+            if terms.session_id is not None:
+                self._latest_turn[terms.session_id] = request_id
+
+    def leave(self, request: Request) -> None:
+        with self._lock:
+            self._live[self._pool_of.pop(request.request_id).name] -= 1
+            session_id = request.terms.session_id
+            if session_id is not None and self._latest_turn.get(session_id) == request.request_id:
+                del self._latest_turn[session_id]
+
+    def home_of(self, terms: RequestTerms) -> Pool | None:
+        """The pool that holds blocks which the request can go on with; None where no pool does.
+
+        That of the request that it forks; else that of its session's last turn, while the turn is live or its blocks
+        are kept.
+        """
+        parent = self.pool_of(terms.fork_of)
+        if parent is not None or terms.session_id is None:
+            return parent
+        return self.pool_of(self._latest_turn.get(terms.session_id)) or self._keeper_of(terms.session_id)
+
+    def _keeper_of(self, session_id: str) -> Pool | None:
+        """Where the blocks of the session's last turn are kept: of several pools, the one that has them since last."""
+        kept = [
+            (since_ns, pool) for pool in self._pools if (since_ns := pool.core.session_since_ns(session_id)) is not None
+        ]
+        return max(kept, key=lambda entry: entry[0])[1] if kept else None

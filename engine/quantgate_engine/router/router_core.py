@@ -1,0 +1,239 @@
+"""Several engines that step as one: requests are routed to pools, and the pools of a device take turns."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from quantgate_engine.engine_totals import EngineTotals
+from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_engine.kv.block_pool import BlockPoolError
+from quantgate_engine.request import AbortCause, Request, RequestState
+from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
+from quantgate_engine.router.device import Device
+from quantgate_engine.router.placement import Placement
+from quantgate_engine.router.pool import Arrival, Pool
+from quantgate_engine.router.routing import Routing
+from quantgate_engine.router.settings import RouterSettings, check_pools
+from quantgate_engine.sampling_params import SamplingParams
+from quantgate_engine.scheduler.step_plan import StepPlan
+from quantgate_engine.step_record import StepRecord
+from quantgate_engine.step_result import StepLoad, StepResult, StepWork, make_record
+
+# As an engine's own log: who never takes the records loses the oldest, never the memory.
+_STEP_LOG_LIMIT = 250_000
+
+_NOTHING = StepPlan()
+
+
+class RouterCore:
+    """Implements `SteppedEngine` over pools that share one device, so that whatever drives an engine drives them too.
+
+    A step is one step of one pool: while it lasts, the other pools on the device wait. Records of steps carry the name
+    of their pool and are numbered over all of them; a step without a pool tells of requests that no pool took.
+    """
+
+    def __init__(self, pools: Sequence[Pool], settings: RouterSettings | None = None) -> None:
+        """Raises ConfigurationError where the pools do not go together."""
+        settings = settings or RouterSettings()
+        check_pools([pool.settings for pool in pools])
+        vocabularies = {pool.core.executor.vocab_size for pool in pools}
+        if len(vocabularies) > 1:
+            raise ConfigurationError(
+                f"The pools have vocabularies of {' and '.join(map(str, sorted(vocabularies)))} tokens; expected one "
+                "model behind a router."
+            )
+        self.pools = tuple(pools)
+        self.totals = EngineTotals()
+        self._placement = Placement(pools)
+        self._routing = Routing(pools, settings, self._placement)
+        self._device = Device(pools, settings)
+        self._refused: dict[str, Request] = {}
+        self._steps: deque[StepRecord] = deque(maxlen=_STEP_LOG_LIMIT)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `step` has anything to do."""
+        return bool(self._refused) or self._device.has_work
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether requests wait for a step to tell that no pool took them."""
+        return bool(self._refused)
+
+    @property
+    def aborts_by_cause(self) -> Mapping[AbortCause, int]:
+        """Requests given up so far, of all pools."""
+        return sum((Counter(pool.core.aborts_by_cause) for pool in self.pools), Counter[AbortCause]())
+
+    @property
+    def load(self) -> StepLoad:
+        """Queues and caches of all pools together, as they stand."""
+        loads = [pool.core.load for pool in self.pools]
+        used = sum(load.used_tokens for load in loads)
+        slots = sum(
+            load.allocated_blocks * pool.core.executor.block_size for load, pool in zip(loads, self.pools, strict=True)
+        )
+        return StepLoad(
+            active_requests=sum(load.active_requests for load in loads),
+            waiting_requests=sum(load.waiting_requests for load in loads),
+            used_tokens=used,
+            allocated_blocks=sum(load.allocated_blocks for load in loads),
+            slot_utilization=used / slots if slots else 0.0,
+        )
+
+    @property
+    def num_kv_blocks(self) -> int:
+        """Blocks of all pools' caches."""
+        return sum(pool.core.num_kv_blocks for pool in self.pools)
+
+    @property
+    def held_blocks(self) -> int:
+        """KV blocks that requests and sessions of all pools hold now."""
+        return sum(pool.core.held_blocks for pool in self.pools)
+
+    def pool_of(self, request_id: str) -> str | None:
+        """The name of the pool that a live request is in."""
+        pool = self._placement.pool_of(request_id)
+        return pool.name if pool is not None else None
+
+    def claim(self) -> None:
+        """Makes the caller the one that steps all pools; raises RunError where somebody steps one of them already."""
+        claimed: list[Pool] = []
+        try:
+            for pool in self.pools:
+                pool.core.claim()
+                claimed.append(pool)
+        except RunError:
+            for pool in claimed:
+                pool.core.relinquish()
+            raise
+
+    def relinquish(self) -> None:
+        """Ends the caller's claim."""
+        for pool in self.pools:
+            pool.core.relinquish()
+
+    def reopen(self) -> None:
+        """Takes requests again after a shutdown; for the thread that steps."""
+        for pool in self.pools:
+            pool.core.reopen()
+
+    def shut_down(self, *, drain: bool) -> None:
+        """See `EngineCore.shut_down`: each pool drains by its own settings."""
+        for pool in self.pools:
+            pool.core.shut_down(drain=drain)
+
+    def add_request(
+        self,
+        request_id: str,
+        prompt_token_ids: tuple[int, ...],
+        params: SamplingParams,
+        terms: RequestTerms = DEFAULT_TERMS,
+    ) -> Request:
+        """Gives a request to its pool; one that no pool takes ends as rejected in the next step.
+
+        Raises ConfigurationError where a live request has the same id, or no pool has its SLO class.
+        """
+        if request_id in self._placement or request_id in self._refused:
+            raise ConfigurationError(
+                f"Request id {request_id!r} belongs to a request that has not ended; choose another id."
+            )
+        arrival = self._arrival(request_id, prompt_token_ids, params, terms)
+        pool = self._routing.pool_for(arrival)
+        if pool is None:
+            return self._refuse(arrival)
+        # Before the pool knows it: from then on the thread that steps may bring it to its end at any time.
+        self._placement.enter(request_id, pool, arrival.terms)
+        return pool.core.add_request(*arrival)
+
+    def abort(self, request_id: str, cause: AbortCause) -> None:
+        """Gives a request up, in whatever state it is; does nothing where it has ended or never was."""
+        pool = self._placement.pool_of(request_id)
+        if pool is not None:
+            pool.core.abort(request_id, cause)
+
+    def abort_all(self, cause: AbortCause) -> None:
+        for pool in self.pools:
+            pool.core.abort_all(cause)
+
+    def finish(self, request_id: str) -> None:
+        """See `EngineCore.finish`."""
+        pool = self._placement.pool_of(request_id)
+        if pool is not None:
+            pool.core.finish(request_id)
+
+    def refusal(
+        self,
+        request_id: str,
+        prompt_token_ids: tuple[int, ...],
+        params: SamplingParams,
+        terms: RequestTerms = DEFAULT_TERMS,
+    ) -> str | None:
+        """Why such a request would be rejected, in one sentence; None where it would run."""
+        arrival = self._arrival(request_id, prompt_token_ids, params, terms)
+        pool = self._routing.pool_for(arrival)
+        return pool.core.refusal(*arrival) if pool is not None else self._routing.refusal(arrival)
+
+    def take_steps(self) -> list[StepRecord]:
+        """The records of the steps since the last call, in order."""
+        return [self._steps.popleft() for _ in range(len(self._steps))]
+
+    def step(self) -> StepResult:
+        """Runs one step of the pool whose turn it is."""
+        return self.step_on(self._device)
+
+    def step_on(self, device: Device) -> StepResult:
+        """Runs one step of the pool whose turn it is on `device`, which has some of the pools to itself."""
+        result = StepResult()
+        self._end_refused(result)
+        if device.has_work:
+            pool, stepped = device.step()
+            result.tokens.extend(stepped.tokens)
+            result.ended.extend(stepped.ended)
+            for request in stepped.ended:
+                self._placement.leave(request)
+            for record in pool.core.take_steps():
+                self._log(record, pool.name)
+        return result
+
+    def check_integrity(self) -> None:
+        """Raises BlockPoolError unless the books of every pool add up, and an idle router knows of no request."""
+        for pool in self.pools:
+            pool.core.check_integrity()
+            live = self._placement.live(pool)
+            if not pool.core.has_work and live:
+                raise BlockPoolError(f"pool {pool.name} is idle, and the router's book has {live} live requests in it")
+
+    def _arrival(
+        self, request_id: str, prompt_token_ids: tuple[int, ...], params: SamplingParams, terms: RequestTerms
+    ) -> Arrival:
+        return Arrival(request_id, prompt_token_ids, params, self._routing.with_class(request_id, terms))
+
+    def _refuse(self, arrival: Arrival) -> Request:
+        request = Request(
+            arrival.request_id,
+            arrival.prompt_token_ids,
+            arrival.params,
+            self.pools[0].core.clock.now_ns(),
+            arrival.terms,
+            error=self._routing.refusal(arrival),
+        )
+        self._refused[request.request_id] = request
+        return request
+
+    def _end_refused(self, result: StepResult) -> None:
+        for request_id in tuple(self._refused):
+            request = self._refused.pop(request_id)
+            request.transition(RequestState.REJECTED)
+            result.ended.append(request)
+        if result.ended:
+            now_ns = self.pools[0].core.clock.now_ns()
+            work = StepWork(plan=_NOTHING, computed=_NOTHING)
+            self._log(make_record(0, now_ns, 0, self.load, work, result.ended), None)
+
+    def _log(self, record: StepRecord, pool: str | None) -> None:
+        numbered = replace(record, step_index=self.totals.steps, pool=pool)
+        self.totals.add(numbered)
+        self._steps.append(numbered)
