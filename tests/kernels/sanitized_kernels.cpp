@@ -1,6 +1,7 @@
 // Calls every kernel on buffers that end exactly where their data ends, on sizes that fill no vector register.
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <vector>
 
 extern "C" {
@@ -9,15 +10,15 @@ void quantgate_rms_norm_float32(const void*, const void*, const void*, float, vo
 void quantgate_silu_and_mul_bfloat16(const void*, void*, int64_t, int64_t, int);
 void quantgate_silu_and_mul_float32(const void*, void*, int64_t, int64_t, int);
 void quantgate_rope_and_write_kv_bfloat16(const void*, const float*, const float*, const int64_t*, void*, void*, void*,
-                                          int64_t, int64_t, int64_t, int64_t, int);
+                                          float*, float*, int64_t, int64_t, int64_t, int64_t, int);
 void quantgate_rope_and_write_kv_float32(const void*, const float*, const float*, const int64_t*, void*, void*, void*,
-                                         int64_t, int64_t, int64_t, int64_t, int);
-void quantgate_decode_attention_bfloat16(const void*, const void*, const void*, const int32_t*, const int32_t*,
-                                         const int32_t*, void*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                                         float, int);
-void quantgate_decode_attention_float32(const void*, const void*, const void*, const int32_t*, const int32_t*,
-                                        const int32_t*, void*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                                        float, int);
+                                         float*, float*, int64_t, int64_t, int64_t, int64_t, int);
+void quantgate_decode_attention_bfloat16(const void*, const void*, const void*, const float*, const float*,
+                                         const int32_t*, const int32_t*, const int32_t*, void*, int64_t, int64_t,
+                                         int64_t, int64_t, int64_t, int64_t, int64_t, float, int);
+void quantgate_decode_attention_float32(const void*, const void*, const void*, const float*, const float*,
+                                        const int32_t*, const int32_t*, const int32_t*, void*, int64_t, int64_t,
+                                        int64_t, int64_t, int64_t, int64_t, int64_t, float, int);
 void quantgate_head_rescore_bfloat16(const void*, const void*, const void*, float*, int64_t, int64_t, int64_t, int64_t,
                                      int);
 }
@@ -36,11 +37,15 @@ void run(Number one, Norm norm, Silu silu, Rope rope, Attention attention) {
             const int64_t heads = 6, kv_heads = 2, blocks = 7, block_size = 5;
             std::vector<Number> qkv(rows * (heads + 2 * kv_heads) * head_dim, one), q(rows * heads * head_dim, one);
             std::vector<Number> keys(blocks * block_size * kv_heads * head_dim, one), values(keys), out(q);
+            std::vector<int8_t> key_codes(keys.size()), value_codes(keys.size());
+            std::vector<float> key_scales(blocks * block_size * kv_heads), value_scales(key_scales);
             std::vector<float> table(rows * head_dim, 0.5f);
             std::vector<int64_t> slots;
             for (int64_t row = 0; row < rows; ++row) slots.push_back(blocks * block_size - 1 - row);
-            rope(qkv.data(), table.data(), table.data(), slots.data(), q.data(), keys.data(), values.data(), rows,
-                 heads, kv_heads, head_dim, 1);
+            rope(qkv.data(), table.data(), table.data(), slots.data(), q.data(), keys.data(), values.data(), nullptr,
+                 nullptr, rows, heads, kv_heads, head_dim, 1);
+            rope(qkv.data(), table.data(), table.data(), slots.data(), q.data(), key_codes.data(), value_codes.data(),
+                 key_scales.data(), value_scales.data(), rows, heads, kv_heads, head_dim, 1);
             std::vector<int32_t> starts, contexts, tables;
             for (int64_t row = 0; row < rows; ++row) {
                 starts.push_back(static_cast<int32_t>(row));
@@ -49,10 +54,27 @@ void run(Number one, Norm norm, Silu silu, Rope rope, Attention attention) {
             }
             starts.push_back(static_cast<int32_t>(rows));
             for (int64_t window : {0, 7}) {
-                attention(q.data(), keys.data(), values.data(), starts.data(), contexts.data(), tables.data(),
-                          out.data(), rows, heads, kv_heads, head_dim, block_size, blocks, window, 0.1f, 1);
+                attention(q.data(), keys.data(), values.data(), nullptr, nullptr, starts.data(), contexts.data(),
+                          tables.data(), out.data(), rows, heads, kv_heads, head_dim, block_size, blocks, window, 0.1f,
+                          1);
+                attention(q.data(), key_codes.data(), value_codes.data(), key_scales.data(), value_scales.data(),
+                          starts.data(), contexts.data(), tables.data(), out.data(), rows, heads, kv_heads, head_dim,
+                          block_size, blocks, window, 0.1f, 1);
             }
         }
+    }
+}
+
+// Rows that have no scale, or one that has lost its digits.
+void quantize_extremes() {
+    const float infinity = std::numeric_limits<float>::infinity(), tiny = std::numeric_limits<float>::denorm_min();
+    for (float extreme : {infinity, -infinity, infinity - infinity, tiny, 180 * tiny, 3e38f, 0.0f}) {
+        const int64_t head_dim = 6, slot = 0;
+        std::vector<float> qkv(3 * head_dim, extreme), query(head_dim), cosines(head_dim, 1.0f), sines(head_dim, 0.0f);
+        std::vector<int8_t> key(head_dim), value(head_dim);
+        float key_scale, value_scale;
+        quantgate_rope_and_write_kv_float32(qkv.data(), cosines.data(), sines.data(), &slot, query.data(), key.data(),
+                                            value.data(), &key_scale, &value_scale, 1, 1, 1, head_dim, 1);
     }
 }
 
@@ -69,6 +91,7 @@ void run_head() {
 
 int main() {
     run_head();
+    quantize_extremes();
     run<uint16_t>(0x3f80, quantgate_rms_norm_bfloat16, quantgate_silu_and_mul_bfloat16,
                   quantgate_rope_and_write_kv_bfloat16, quantgate_decode_attention_bfloat16);
     run<float>(1.0f, quantgate_rms_norm_float32, quantgate_silu_and_mul_float32, quantgate_rope_and_write_kv_float32,
