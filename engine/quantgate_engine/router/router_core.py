@@ -84,6 +84,11 @@ class RouterCore:
         )
 
     @property
+    def slo_classes(self) -> tuple[str, ...]:
+        """Names of the classes that some pool has, in the order of the pools, each pool's most urgent first."""
+        return tuple(dict.fromkeys(name for pool in self.pools for name in pool.settings.slo_classes))
+
+    @property
     def num_kv_blocks(self) -> int:
         """Blocks of all pools' caches."""
         return sum(pool.core.num_kv_blocks for pool in self.pools)
