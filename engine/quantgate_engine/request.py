@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from quantgate_engine.executor.base import SampledToken
 from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
+from quantgate_engine.sampling.token_history import TokenHistory
 from quantgate_engine.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class Request:
     `most_computed_tokens` the most that it ever was: what is computed again below that mark is the recompute tax.
     `rank` is its place in the order of arrival, which it keeps when it is preempted; `admission_number` its place in
     the order of (latest) admissions. `times_overtaken` counts the later requests that were admitted while this one was
-    passed over. `degraded` tells in one sentence what was cut so that it could run.
+    passed over. `degraded` tells in one sentence what was cut so that it could run. `history` is there where its
+    penalties depend on earlier tokens.
     """
 
     request_id: str
@@ -102,6 +104,11 @@ class Request:
     error: str | None = None
     kv_peak_blocks: int = 0
     kv_block_seconds: float = 0.0
+    history: TokenHistory | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.params.penalises:
+            self.history = TokenHistory(self)
 
     def transition(self, target: RequestState) -> None:
         """Moves to `target`; raises IllegalTransitionError where the table has no such arrow."""

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from quantgate_engine.errors import ConfigurationError
 
 MAX_LOGPROBS = 20
 """Most alternatives that a request may ask for, as in OpenAI's interface."""
+
+MAX_PENALTY = 2.0
+"""Limit of presence and frequency penalties either way, as in OpenAI's interface."""
+
+MAX_LOGIT_BIAS = 100.0
+"""Limit of a bias either way, as in OpenAI's interface; it as good as forces or forbids a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +24,15 @@ class SamplingParams:
 
     temperature 0 is greedy. Random draws depend on (seed, position) alone, never on batch mates.
     min_p keeps tokens whose probability is at least that share of the likeliest one's (0: off).
+    repetition_penalty above 1 makes tokens that prompt or output hold less likely; presence_penalty lowers the logits
+    of tokens that were drawn, frequency_penalty once for each time; logit_bias maps token ids to what is added to their
+    logits. `sampling/adjustments.py` has the formulas; greedy choices are subject to them too.
     `stop` ends the request where one of the strings comes up in its text; the text is cut before it. Strings need text,
     so the fronts that make text look for them (`LLM.generate`, the server), not the engine's core.
     `forced_token_ids` is a continuation to decode as given, of exactly `max_tokens` tokens: nothing is chosen, no token
     stops it, and log-probabilities are those that the model gives these tokens.
     `logprobs` asks for the log-probability of each chosen token and of that many most likely alternatives
-    (0: the chosen token's only; None: none).
+    (0: the chosen token's only; None: none). They are the model's own, before anything of the above.
     """
 
     max_tokens: int = 128
@@ -35,6 +46,10 @@ class SamplingParams:
     ignore_eos: bool = False
     logprobs: int | None = None
     forced_token_ids: tuple[int, ...] = ()
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         forced = len(self.forced_token_ids)
@@ -50,7 +65,32 @@ class SamplingParams:
             ),
             "logprobs": (self.logprobs is None or 0 <= self.logprobs <= MAX_LOGPROBS, f"None or 0 to {MAX_LOGPROBS}"),
             "forced_token_ids": (forced in (0, self.max_tokens), f"none, or max_tokens ({self.max_tokens}) of them"),
+            "repetition_penalty": (0.0 < self.repetition_penalty < math.inf, "a number above 0 (1: off)"),
+            "presence_penalty": _within(self.presence_penalty, MAX_PENALTY),
+            "frequency_penalty": _within(self.frequency_penalty, MAX_PENALTY),
+            "logit_bias": (
+                all(abs(bias) <= MAX_LOGIT_BIAS for bias in self.logit_bias.values()),
+                f"a map from token id to a number from {-MAX_LOGIT_BIAS:g} to {MAX_LOGIT_BIAS:g}",
+            ),
         }
-        for field, (valid, expected) in checks.items():
+        for name, (valid, expected) in checks.items():
             if not valid:
-                raise ConfigurationError(f"SamplingParams.{field} is {getattr(self, field)!r}; expected {expected}.")
+                raise ConfigurationError(f"SamplingParams.{name} is {getattr(self, name)!r}; expected {expected}.")
+
+    @property
+    def penalises(self) -> bool:
+        """Whether the choice of a token depends on those before it."""
+        return self.repetition_penalty != 1.0 or self.presence_penalty != 0.0 or self.frequency_penalty != 0.0
+
+    @property
+    def adjusts_logits(self) -> bool:
+        return self.penalises or bool(self.logit_bias)
+
+    @property
+    def needs_all_logits(self) -> bool:
+        """Whether more than the model's best logits must be exact: any token may be told about, or become the best."""
+        return self.logprobs is not None or self.adjusts_logits
+
+
+def _within(value: float, limit: float) -> tuple[bool, str]:
+    return abs(value) <= limit, f"{-limit:g} to {limit:g} (0: off)"

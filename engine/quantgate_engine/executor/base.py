@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from quantgate_engine.sampling.token_history import TokenHistory
 from quantgate_engine.sampling_params import SamplingParams
 
 
@@ -14,6 +15,7 @@ class ScheduledSequence(NamedTuple):
 
     `block_table` covers start_position + len(token_ids) slots. `sample` is true where this chunk ends at the last known
     token, so that the next one is to be drawn with `params`; it is the request's output token number `num_drawn`.
+    `history` has the tokens that penalties depend on, for a request that asks for some.
 
     A named tuple, because each step makes one for each request, and a frozen dataclass takes three times as long.
     """
@@ -25,6 +27,7 @@ class ScheduledSequence(NamedTuple):
     sample: bool
     params: SamplingParams
     num_drawn: int = 0
+    history: TokenHistory | None = None
 
     @property
     def forced_token_id(self) -> int | None:

@@ -152,14 +152,15 @@ class TorchExecutor:
     ) -> dict[int, SampledToken]:
         """The tokens of the sequences that are to draw one, by index.
 
-        Those that want probabilities need all logits exact, the others the best: neither pays for the other.
+        Those that want probabilities or change logits need all of them exact, the others the best: neither pays for the
+        other.
         """
         drawn: dict[int, SampledToken] = {}
         for exact in (False, True):
             rows = [
                 index
                 for index, sequence in enumerate(sequences)
-                if sequence.sample and (sequence.params.logprobs is not None) == exact
+                if sequence.sample and sequence.params.needs_all_logits == exact
             ]
             if rows:
                 last = torch.tensor([ends[index] - 1 for index in rows], device=self._device)
@@ -194,4 +195,5 @@ def _sampling_row(sequence: ScheduledSequence) -> SamplingRow:
         params=sequence.params,
         position=sequence.start_position + len(sequence.token_ids),
         forced_token_id=sequence.forced_token_id,
+        history=sequence.history,
     )

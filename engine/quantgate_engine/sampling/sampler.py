@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from quantgate_engine.executor.base import SampledToken
+from quantgate_engine.sampling.adjustments import adjust_
 from quantgate_engine.sampling.draw import uniform
+from quantgate_engine.sampling.token_history import TokenHistory
 from quantgate_engine.sampling_params import SamplingParams
 
 
@@ -18,22 +20,36 @@ class SamplingRow:
     """How one row's token is drawn; `position` is the place that the token takes in its sequence.
 
     forced_token_id: the token is given, and only its log-probabilities are asked for.
+    history: the tokens before it, which penalties depend on.
     """
 
     params: SamplingParams
     position: int
     forced_token_id: int | None = None
+    history: TokenHistory | None = None
 
 
 def sample(logits: Tensor, rows: Sequence[SamplingRow]) -> list[SampledToken]:
     """logits float32 [R, vocab], one row per entry of `rows`. Each token depends on its own row alone."""
-    tokens: list[int] = logits.argmax(dim=-1).tolist()
+    adjusted = _adjusted(logits, rows)
+    tokens: list[int] = adjusted.argmax(dim=-1).tolist()
     for index, row in enumerate(rows):
         if row.forced_token_id is not None:
             tokens[index] = row.forced_token_id
         elif row.params.temperature > 0:
-            tokens[index] = draw_token(logits[index], row)
+            tokens[index] = draw_token(adjusted[index], row)
     return [_sampled_token(*drawn) for drawn in zip(logits, tokens, rows, strict=True)]
+
+
+def _adjusted(logits: Tensor, rows: Sequence[SamplingRow]) -> Tensor:
+    """The logits that tokens are chosen by: the very same tensor where nobody asks for a change."""
+    changing = [index for index, row in enumerate(rows) if row.params.adjusts_logits and row.forced_token_id is None]
+    if not changing:
+        return logits
+    adjusted = logits.clone()
+    for index in changing:
+        adjust_(adjusted[index], rows[index].params, rows[index].history)
+    return adjusted
 
 
 def draw_token(logits: Tensor, row: SamplingRow) -> int:
@@ -64,7 +80,7 @@ def _invert(probabilities: Tensor, row: SamplingRow) -> int:
 
 
 def _sampled_token(logits: Tensor, token: int, row: SamplingRow) -> SampledToken:
-    """With log-probabilities of the model itself: before temperature and before any cut."""
+    """With log-probabilities of the model itself: before penalties, temperature and cuts."""
     alternatives = row.params.logprobs
     if alternatives is None:
         return SampledToken(token)

@@ -192,6 +192,7 @@ class Scheduler:
             sample=end == request.num_tokens,
             params=request.params,
             num_drawn=len(request.output),
+            history=request.history,
         )
 
 

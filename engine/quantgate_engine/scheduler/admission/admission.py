@@ -43,7 +43,8 @@ class Admission:
         """Why the request could never run, with the numbers; None where it can. Degrades it, if that is the policy."""
         if not request.prompt_token_ids:
             return f"Request {request.request_id} has an empty prompt; expected at least 1 token."
-        token_ids = request.prompt_token_ids + request.params.forced_token_ids
+        params = request.params
+        token_ids = (*request.prompt_token_ids, *params.forced_token_ids, *params.logit_bias)
         if min(token_ids) < 0 or max(token_ids) >= self._vocab_size:
             return (
                 f"Request {request.request_id} has token ids from {min(token_ids)} to {max(token_ids)}; "
