@@ -25,7 +25,7 @@ from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.types import AttentionBatch, KVLayer
 
 IN_ORDER = range(NUM_BLOCKS)
-ODD_DECODES = Case(((0, 1), (1, 1), (30, 1), (31, 1), (32, 1), (52, 1)))
+ODD_DECODES = Case(((0, 1), (1, 1), (30, 1), (31, 1), (32, 1), (48, 1)))
 """Contexts around the C++ kernel's tile of 32 tokens."""
 
 
