@@ -9,25 +9,23 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from quantgate_engine.clock import Clock
+from quantgate_engine.computation import Computation
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.engine_totals import EngineTotals
 from quantgate_engine.errors import ConfigurationError, RunError
-from quantgate_engine.executor.base import Executor, SampledToken
-from quantgate_engine.kv.holding import KVHolding
+from quantgate_engine.executor.base import Executor
+from quantgate_engine.kv.holding import HoldingLimits, KVHolding, LongHolder, long_holders
 from quantgate_engine.kv.kv_manager import KVManager
 from quantgate_engine.kv.sharing import PrefixSharing
 from quantgate_engine.live_requests import LiveRequests
-from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
+from quantgate_engine.request import AbortCause, Request
 from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.scheduler.admission.admission import Admission
 from quantgate_engine.scheduler.admission.caps import Caps
 from quantgate_engine.scheduler.scheduler import Scheduler
-from quantgate_engine.scheduler.step_plan import StepPlan
 from quantgate_engine.step_record import StepRecord
 from quantgate_engine.step_result import StepLoad, StepResult, StepWork, make_record
-
-_NOTHING_COMPUTED = StepPlan()
 
 # Hours of steps. Who never takes the records loses the oldest (their indices show the gap), never the memory.
 _STEP_LOG_LIMIT = 250_000
@@ -64,6 +62,7 @@ class EngineCore:
         self._live = LiveRequests(
             self._requests, config, clock, self._scheduler, self._admission, self._kv, self._sharing
         )
+        self._computation = Computation(executor, clock, self._requests, self._live, self._scheduler, self._sharing)
         self._ranks = itertools.count()
         self._inbox: deque[_Note] = deque()
         self._steps: deque[StepRecord] = deque(maxlen=_STEP_LOG_LIMIT)
@@ -96,6 +95,16 @@ class EngineCore:
         return self.executor.num_blocks
 
     @property
+    def max_active_requests(self) -> int:
+        """Requests that may hold KV at once."""
+        return self.caps.max_active_requests
+
+    @property
+    def slo_classes(self) -> tuple[str, ...]:
+        """Names of the SLO classes that requests may have, the most urgent first."""
+        return self._config.batching.class_names
+
+    @property
     def held_blocks(self) -> int:
         """KV blocks that requests, or sessions between two turns, hold now."""
         return self._kv.held_blocks
@@ -108,6 +117,14 @@ class EngineCore:
     def kv_holdings(self) -> list[KVHolding]:
         """Who holds KV blocks, how many and for how long, those with the most first; for the thread that steps."""
         return self._kv.holdings(self.clock.now_ns())
+
+    def kv_long_holders(self, limits: HoldingLimits | None = None) -> list[LongHolder]:
+        """Of `kv_holdings`, those that are a finding: far above the median, or holding for very long."""
+        return long_holders(self.kv_holdings(), limits or HoldingLimits())
+
+    def kv_greatest_holders(self) -> list[KVHolding]:
+        """The stays in the KV cache with the most block-seconds of all that have ended, the costliest first."""
+        return self._kv.greatest_holders.listing()
 
     def claim(self) -> None:
         """Makes the caller the one that steps the engine; raises RunError where somebody is already."""
@@ -144,7 +161,8 @@ class EngineCore:
             raise ConfigurationError(
                 f"Request {request_id!r} has the SLO class {terms.slo_class!r}; expected one of {', '.join(classes)}."
             )
-        request = Request(request_id, prompt_token_ids, params, self.clock.now_ns(), terms, next(self._ranks))
+        now_ns, rank, ends = self.clock.now_ns(), next(self._ranks), self._end_token_ids(params)
+        request = Request(request_id, prompt_token_ids, params, now_ns, terms, rank, ends)
         self._requests[request_id] = request
         self._inbox.append(partial(self._live.receive, request))
         return request
@@ -195,8 +213,7 @@ class EngineCore:
 
     def session_since_ns(self, session_id: str) -> int | None:
         """Since when the session keeps its last turn's blocks here; None where it keeps none."""
-        kept = self._kv.sessions.kept.get(session_id)
-        return kept.since_ns if kept is not None else None
+        return self._kv.sessions.last_turn_ns(session_id)
 
     def refusal(
         self,
@@ -213,7 +230,10 @@ class EngineCore:
         self._kv.check()
 
     def step(self) -> StepResult:
-        """Runs one step. Where the executor raises, the requests of the step end as failed and the engine goes on."""
+        """Runs one step. Where the executor raises, the requests of the step end as failed and the engine goes on.
+
+        Where it raises MemoryError, the next step is smaller, and only one that cannot be smaller fails.
+        """
         started_ns = self.clock.now_ns()
         result = StepResult()
         self._read_inbox(result)
@@ -221,16 +241,10 @@ class EngineCore:
         plan = self._scheduler.plan(started_ns)
         load = self.load
         work = StepWork(plan, computed=plan)
-        sampled: list[SampledToken | None] = []
-        if plan.has_work:
-            try:
-                sampled = self._execute(plan)
-            except Exception as failure:  # noqa: BLE001 - whatever a kernel raises, the requests of later steps go on
-                work.computed, work.out_of_memory = _NOTHING_COMPUTED, isinstance(failure, MemoryError)
-                self._fail(plan, failure, result)
-        self._advance(work)
+        sampled = self._computation.compute(work, result) if plan.has_work else []
+        self._computation.count(work)
         self._read_inbox(result)
-        self._take_tokens(work.computed, sampled, result)
+        self._computation.take_tokens(work.computed, sampled, result)
         if not self._requests:
             self._kv.check()
         if plan.has_work or plan.preemptions or result.ended:
@@ -245,52 +259,11 @@ class EngineCore:
             self._inbox.popleft()(result)
         self._live.end_overdue(result)
 
-    def _execute(self, plan: StepPlan) -> list[SampledToken | None]:
-        if plan.copies:
-            self.executor.copy_blocks(plan.copies)
-        sampled = self.executor.execute(plan.sequences) if plan.sequences else []
-        if len(sampled) != len(plan.sequences):
-            raise RuntimeError(f"the executor answered {len(sampled)} of {len(plan.sequences)} sequences")
-        return sampled
+    def _end_token_ids(self, params: SamplingParams) -> frozenset[int]:
+        """Tokens that end a request: the model's own unless it ignores them, and those that it names.
 
-    def _fail(self, plan: StepPlan, failure: Exception, result: StepResult) -> None:
-        """Ends whoever the step was for: those that it computes, and those whose blocks it moves."""
-        touched = [sequence.request_id for sequence in plan.sequences] + [copy.request_id for copy in plan.copies]
-        for request_id in dict.fromkeys(touched):
-            request = self._requests[request_id]
-            request.error = f"{type(failure).__name__}: {failure}"
-            self._live.give_up(request, AbortCause.ERROR, result)
-
-    def _advance(self, work: StepWork) -> None:
-        for sequence in work.computed.sequences:
-            request = self._requests[sequence.request_id]
-            work.recomputed_tokens += request.advance(len(sequence.token_ids))
-            self._sharing.computed(request)
-
-    def _take_tokens(self, computed: StepPlan, sampled: list[SampledToken | None], result: StepResult) -> None:
-        now_ns = self.clock.now_ns()
-        for sequence, token in zip(computed.sequences, sampled, strict=True):
-            request = self._requests.get(sequence.request_id)
-            # One that waits has only taken over the id of one that was in the step and was given up meanwhile.
-            if request is not None and token is not None and request.state is not RequestState.WAITING:
-                self._take_token(request, token, now_ns, result)
-
-    def _take_token(self, request: Request, token: SampledToken, now_ns: int, result: StepResult) -> None:
-        if request.state is RequestState.PREFILL:
-            if request.first_token_ns is None:
-                request.first_token_ns = now_ns
-            self._scheduler.begin_decoding(request)
-        request.output.append(token)
-        result.tokens.append((request, token))
-        reason = self._finish_reason(request, token.token_id)
-        if reason is not None:
-            self._live.finish(request, reason, now_ns, result)
-
-    def _finish_reason(self, request: Request, token_id: int) -> FinishReason | None:
-        """`ignore_eos` ignores the model's own end tokens; the stop tokens that the request names always count."""
-        params = request.params
+        A forced continuation ends with its last token, whatever it is made of.
+        """
         if params.forced_token_ids:
-            return FinishReason.LENGTH if len(request.output) == len(params.forced_token_ids) else None
-        if token_id in params.stop_token_ids or (not params.ignore_eos and token_id in self.executor.eos_token_ids):
-            return FinishReason.STOP
-        return FinishReason.LENGTH if len(request.output) >= params.max_tokens else None
+            return frozenset()
+        return frozenset(params.stop_token_ids).union(() if params.ignore_eos else self.executor.eos_token_ids)

@@ -67,7 +67,7 @@ class LiveRequests:
 
     def change_caps(self, caps: Caps, result: StepResult) -> None:
         """Rejects those that can never run any more."""
-        self._admission.caps = caps
+        self._admission.change_caps(caps)
         for request in self._scheduler.refused():
             self._end(request, RequestState.REJECTED, result)
 
@@ -87,8 +87,7 @@ class LiveRequests:
         """Ends whoever has run out of time: of its own, of the drain's, or of that for waiting."""
         now_ns = self._clock.now_ns()
         for request in self._deadlines.passed(now_ns):
-            if self._by_id.get(request.request_id) is request:
-                self.give_up(request, AbortCause.TIMEOUT, result)
+            self.give_up(request, AbortCause.TIMEOUT, result)
         if self._gives_up_at_ns is not None and now_ns >= self._gives_up_at_ns:
             self._give_up_all(result)
         for request in self._scheduler.overdue(now_ns):
@@ -113,7 +112,7 @@ class LiveRequests:
         if self._is_closing:
             return f"Request {request.request_id} was rejected: the engine is shutting down and takes no new requests."
         return self._admission.refusal(request) or self._admission.turned_away(
-            request, self._scheduler.active, self._scheduler.waiting
+            request, lambda: self._scheduler.active, lambda: self._scheduler.waiting
         )
 
     def _give_up_all(self, result: StepResult) -> None:
@@ -123,6 +122,7 @@ class LiveRequests:
     def _end(self, request: Request, state: RequestState, result: StepResult) -> None:
         """The one way out: leaves the queue, gives back its blocks, and is forgotten."""
         self._scheduler.retire(request, state)
+        self._deadlines.forget(request)
         self._sharing.closed(request)
         session_id = request.terms.session_id if state is RequestState.FINISHED else None
         add_usage(request, self._kv.release(request.request_id, self._clock.now_ns(), session_id))

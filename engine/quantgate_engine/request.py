@@ -72,7 +72,8 @@ class Request:
     """One request inside the engine. Times are nanoseconds of the engine's clock, None until they happen.
 
     `num_computed_tokens` counts the tokens whose keys and values lie in the cache (or, after a swap, on the host), and
-    `most_computed_tokens` the most that it ever was: what is computed again below that mark is the recompute tax.
+    `lost_tokens` how many there were when they were last dropped: what is computed below that mark is computed again,
+    and is the recompute tax. `end_token_ids` are those that end it when one of them is drawn.
     `rank` is its place in the order of arrival, which it keeps when it is preempted; `admission_number` its place in
     the order of (latest) admissions. `times_overtaken` counts the later requests that were admitted while this one was
     passed over. `degraded` tells in one sentence what was cut so that it could run. `history` is there where its
@@ -85,11 +86,12 @@ class Request:
     arrived_ns: int
     terms: RequestTerms = DEFAULT_TERMS
     rank: int = 0
+    end_token_ids: frozenset[int] = frozenset()
     state: RequestState = RequestState.WAITING
     output: list[SampledToken] = field(default_factory=list)
     prefix_chain: list[Prefix] = field(default_factory=list)
     num_computed_tokens: int = 0
-    most_computed_tokens: int = 0
+    lost_tokens: int = 0
     admission_number: int = 0
     times_overtaken: int = 0
     degraded: str | None = None
@@ -152,10 +154,13 @@ class Request:
         """Counts tokens as computed; returns how many of them had been computed before and were lost."""
         before = self.num_computed_tokens
         self.num_computed_tokens = now = before + num_tokens
-        if before >= self.most_computed_tokens:
-            self.most_computed_tokens = now
+        if before >= self.lost_tokens:
             return 0
-        again = min(now, self.most_computed_tokens) - before
-        self.most_computed_tokens = max(now, self.most_computed_tokens)
+        again = min(now, self.lost_tokens) - before
         self.recomputed_tokens += again
         return again
+
+    def lose_computed(self) -> None:
+        """Its part of the cache is gone: everything has to be computed again."""
+        self.lost_tokens = max(self.lost_tokens, self.num_computed_tokens)
+        self.num_computed_tokens = 0

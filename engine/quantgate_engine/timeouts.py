@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from quantgate_engine.request import Request
 from quantgate_engine.setting_checks import require
 
+_FEW = 64
+
 
 @dataclass(frozen=True, slots=True)
 class TimeoutSettings:
@@ -26,21 +28,36 @@ class TimeoutSettings:
 
 
 class Deadlines:
-    """Requests by the time at which they are given up; looking costs nothing while none is due."""
+    """Requests by the time at which they are given up; looking costs nothing while none is due.
+
+    A request that has ended is forgotten at once; its place in the heap goes when the heap has grown to twice what is
+    still watched. So a limit of minutes does not keep the prompts of minutes in memory.
+    """
 
     def __init__(self, settings: TimeoutSettings) -> None:
         self._default_s = settings.request_s
-        self._due: list[tuple[int, int, Request]] = []
+        self._watched: dict[int, Request] = {}
+        self._due: list[tuple[int, int]] = []
 
     def watch(self, request: Request) -> None:
         """Takes a request in; its own limit goes before the engine's."""
         timeout_s = request.terms.timeout_s if request.terms.timeout_s is not None else self._default_s
         if timeout_s is not None:
-            heapq.heappush(self._due, (request.arrived_ns + round(timeout_s * 1e9), request.rank, request))
+            self._watched[request.rank] = request
+            heapq.heappush(self._due, (request.arrived_ns + round(timeout_s * 1e9), request.rank))
+
+    def forget(self, request: Request) -> None:
+        """The request has ended."""
+        self._watched.pop(request.rank, None)
+        if len(self._due) > 2 * len(self._watched) + _FEW:
+            self._due = [entry for entry in self._due if entry[1] in self._watched]
+            heapq.heapify(self._due)
 
     def passed(self, now_ns: int) -> list[Request]:
-        """Requests whose time is over, each once; some may have ended before."""
+        """Requests whose time is over, each once."""
         over: list[Request] = []
         while self._due and self._due[0][0] <= now_ns:
-            over.append(heapq.heappop(self._due)[2])
+            request = self._watched.pop(heapq.heappop(self._due)[1], None)
+            if request is not None:
+                over.append(request)
         return over

@@ -171,22 +171,21 @@ def _fail_with(failure: Exception) -> object:
     return hook
 
 
-@pytest.mark.parametrize(("failure", "oom"), [(ValueError("bad shape"), 0), (MemoryError("no memory"), 1)])
-def test_a_failing_executor_ends_the_requests_of_its_step_and_no_others(failure: Exception, oom: int) -> None:
+def test_a_failing_executor_ends_the_requests_of_its_step_and_no_others() -> None:
     simulation = Simulation(max_active_requests=2)
     for name in ("a", "b", "later"):
         simulation.core.add_request(name, prompt(4), SamplingParams(max_tokens=3))
     simulation.core.step()
     simulation.core.take_steps()
-    simulation.executor.hook = _fail_with(failure)
+    simulation.executor.hook = _fail_with(ValueError("bad shape"))
     result = simulation.core.step()
     assert {request.request_id for request in result.ended} == {"a", "b"}
     for request in result.ended:
         end = end_of(request)
         assert (end.status, end.abort_cause) == ("failed", "error")
-        assert end.error == f"{type(failure).__name__}: {failure}"
+        assert end.error == "ValueError: bad shape"
     [record] = simulation.core.take_steps()
-    assert (record.decode_tokens, record.batch_size_decode, record.oom_count) == (0, 0, oom)
+    assert (record.decode_tokens, record.batch_size_decode, record.oom_count) == (0, 0, 0)
     assert record.request_abort_count == 2
     assert simulation.core.held_blocks == 0
     simulation.executor.hook = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from quantgate_engine.kv.holding import KVHolding
+
 
 @dataclass(frozen=True, slots=True)
 class KVUsage:
@@ -18,8 +20,9 @@ class BlockTable:
     """Physical block of each logical block of a sequence, in order; `snapshot` is what executors are given of it.
 
     `promised_blocks` is how many the request is sure to get; `stored_tokens` how many of its slots are in use;
-    `tail_is_foreign` says that the last block was taken over half full from someone else, so that it has to be copied
-    before it is written. `num_registered` counts the first blocks that the prefix cache knows.
+    `ready_slots` how many may be written as the table stands. `tail_is_foreign` says that the last block was taken over
+    half full from someone else, so that it has to be copied before it is written. `num_registered` counts the first
+    blocks that the prefix cache knows.
     """
 
     promised_blocks: int
@@ -27,6 +30,7 @@ class BlockTable:
     changed_ns: int
     blocks: list[int] = field(default_factory=list)
     stored_tokens: int = 0
+    ready_slots: int = 0
     tail_is_foreign: bool = False
     num_registered: int = 0
     block_nanoseconds: int = 0
@@ -45,3 +49,8 @@ class BlockTable:
     def usage(self) -> KVUsage:
         """A table only grows until it is released, so its last length is its peak."""
         return KVUsage(peak_blocks=len(self.blocks), block_seconds=self.block_nanoseconds / 1e9)
+
+    def holding(self, owner: str, now_ns: int) -> KVHolding:
+        """The table as it stands."""
+        block_ns = self.block_nanoseconds + len(self.blocks) * (now_ns - self.changed_ns)
+        return KVHolding(owner, "request", len(self.blocks), (now_ns - self.opened_ns) / 1e9, block_ns / 1e9)

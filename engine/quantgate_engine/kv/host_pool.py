@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from quantgate_engine.kv.block_pool import BlockPoolError
+from quantgate_engine.kv.holding import KVHolding
 
 
 class HostPool:
@@ -24,15 +23,6 @@ class HostPool:
     def num_held(self) -> int:
         return self.num_slots - len(self._free)
 
-    @property
-    def holdings(self) -> Mapping[str, tuple[int, ...]]:
-        return self._taken
-
-    @property
-    def since_ns(self) -> Mapping[str, int]:
-        """When each owner was swapped out."""
-        return self._since_ns
-
     def take(self, owner: str, count: int, now_ns: int) -> tuple[int, ...]:
         """`count` slots, of which there have to be enough."""
         if count > len(self._free) or owner in self._taken:
@@ -48,6 +38,11 @@ class HostPool:
         """Frees whatever `owner` has here; nothing where it has nothing."""
         self._free.extend(reversed(self._taken.pop(owner, ())))
         self._since_ns.pop(owner, None)
+
+    def holdings(self, now_ns: int) -> list[KVHolding]:
+        """What each owner has here."""
+        held = [(owner, len(slots), (now_ns - self._since_ns[owner]) / 1e9) for owner, slots in self._taken.items()]
+        return [KVHolding(owner, "swapped", blocks, seconds, blocks * seconds) for owner, blocks, seconds in held]
 
     def check(self) -> None:
         """Raises BlockPoolError unless each slot is free or held, once."""

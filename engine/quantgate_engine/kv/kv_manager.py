@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from quantgate_engine.executor.base import BlockCopy, CopyKind
 from quantgate_engine.kv.block_pool import BlockPool, BlockPoolError
 from quantgate_engine.kv.block_table import BlockTable, KVUsage
+from quantgate_engine.kv.greatest_holders import GreatestHolders
 from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.kv.host_pool import HostPool
 from quantgate_engine.kv.prefix_cache import Prefix, PrefixCache
@@ -36,7 +37,8 @@ class KVManager:
         self.prefixes = PrefixCache(block_size, identity)
         self.host = HostPool(num_host_blocks)
         self._pool = BlockPool(num_blocks, on_evict=self.prefixes.forget)
-        self.sessions = SessionKeeper(self._pool, settings or CacheSettings())
+        self.greatest_holders = GreatestHolders()
+        self.sessions = SessionKeeper(self._pool, settings or CacheSettings(), self.greatest_holders.note)
         self._tables: dict[str, BlockTable] = {}
         self._copies: list[BlockCopy] = []
         self._owed_blocks = 0
@@ -126,25 +128,29 @@ class KVManager:
         self._owed_blocks += table.owed_blocks
         self._table_tokens += start.tokens
 
-    def promise(self, owner: str, tokens: int, capacity: int | None = None) -> bool:
-        """Makes sure that `owner` can grow to `tokens` slots; false where there are not blocks enough for that.
+    def grow(self, owner: str, tokens: int, now_ns: int) -> tuple[int, ...]:
+        """Takes the blocks that `tokens` slots need and are not there yet; returns the table as it then stands.
+
+        Raises BlockPoolError where that is more than `owner` was promised.
+        """
+        table = self._tables[owner]
+        if tokens > table.ready_slots:
+            self._take_blocks(owner, table, tokens, now_ns)
+        self._table_tokens += tokens - table.stored_tokens
+        table.stored_tokens = tokens
+        return table.snapshot
+
+    def extend(self, owner: str, tokens: int, now_ns: int, capacity: int | None = None) -> tuple[int, ...] | None:
+        """Grows a table as `grow` does, but beyond its promise where there is room for that; None where there is not.
+
+        Each step does this for each request that decodes, so there is no call in it but where a block is needed.
 
         capacity: blocks that may be committed in all; None: as many as there are.
         """
         table = self._tables[owner]
-        extra = self.blocks_for(tokens) - table.promised_blocks
-        if extra <= 0:
-            return True
-        if not self.has_room(FROM_SCRATCH, extra * self.block_size, capacity=capacity):
-            return False
-        table.promised_blocks += extra
-        self._owed_blocks += extra
-        return True
-
-    def grow(self, owner: str, tokens: int, now_ns: int) -> tuple[int, ...]:
-        """Takes the blocks that `tokens` slots need and are not there yet; returns the table as it then stands."""
-        table = self._tables[owner]
-        if tokens > len(table.snapshot) * self.block_size:
+        if tokens > table.ready_slots:
+            if not self._promise(table, tokens, capacity):
+                return None
             self._take_blocks(owner, table, tokens, now_ns)
         self._table_tokens += tokens - table.stored_tokens
         table.stored_tokens = tokens
@@ -175,6 +181,7 @@ class KVManager:
         if session_id is not None:
             self.sessions.keep(session_id, self._findable(table), now_ns)
         table.account(now_ns)
+        self.greatest_holders.note(table.holding(owner, now_ns))
         self._pool.give_back(owner, reversed(table.blocks))
         self._owed_blocks -= table.owed_blocks
         self._table_tokens -= table.stored_tokens
@@ -198,24 +205,14 @@ class KVManager:
 
     def holdings(self, now_ns: int) -> list[KVHolding]:
         """Who holds blocks, those with the most first."""
-        tables = [
-            KVHolding(owner, "request", len(table.blocks), (now_ns - table.opened_ns) / 1e9)
-            for owner, table in self._tables.items()
-        ]
-        sessions = [
-            KVHolding(session_id, "session", len(kept.blocks), (now_ns - kept.since_ns) / 1e9)
-            for session_id, kept in self.sessions.kept.items()
-        ]
-        swapped = [
-            KVHolding(owner, "swapped", len(slots), (now_ns - self.host.since_ns[owner]) / 1e9)
-            for owner, slots in self.host.holdings.items()
-        ]
-        return sorted([*tables, *sessions, *swapped], key=lambda holding: -holding.blocks)
+        tables = [table.holding(owner, now_ns) for owner, table in self._tables.items()]
+        others = self.sessions.holdings(now_ns) + self.host.holdings(now_ns)
+        return sorted(tables + others, key=lambda holding: -holding.blocks)
 
     def check(self) -> None:
         """Raises BlockPoolError unless free + held + cached = total, every holder is known, and the promises add up."""
         tables = {owner: table.blocks for owner, table in self._tables.items()}
-        self._pool.check({**tables, **self.sessions.holdings})
+        self._pool.check({**tables, **self.sessions.blocks_by_holder})
         self.host.check()
         owed = sum(table.owed_blocks for table in self._tables.values())
         stored = sum(table.stored_tokens for table in self._tables.values())
@@ -224,6 +221,17 @@ class KVManager:
                 f"the tables owe {owed} blocks and store {stored} tokens; the books say "
                 f"{self._owed_blocks} and {self._table_tokens}, with {self._pool.num_available} blocks to hand out"
             )
+
+    def _promise(self, table: BlockTable, tokens: int, capacity: int | None) -> bool:
+        """Makes sure that the table can grow to `tokens` slots; false where there are not blocks enough for that."""
+        extra = self.blocks_for(tokens) - table.promised_blocks
+        if extra <= 0:
+            return True
+        if not self.has_room(FROM_SCRATCH, extra * self.block_size, capacity=capacity):
+            return False
+        table.promised_blocks += extra
+        self._owed_blocks += extra
+        return True
 
     def _swap_in(self, owner: str, table: BlockTable) -> None:
         slots = self.host.slots_of(owner)
@@ -243,6 +251,7 @@ class KVManager:
             table.blocks.extend(self._pool.take(owner) for _ in range(missing))
             self._owed_blocks -= missing
         table.snapshot = tuple(table.blocks)
+        table.ready_slots = len(table.blocks) * self.block_size
 
     def _copy_tail(self, owner: str, table: BlockTable) -> None:
         """The copy-on-write: what is written behind the shared part must not reach those who share the block."""

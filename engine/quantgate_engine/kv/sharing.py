@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from quantgate_engine.kv.kv_manager import KVManager
 from quantgate_engine.kv.start import FROM_SCRATCH, Start
-from quantgate_engine.request import Request
+from quantgate_engine.request import Request, RequestState
 
 
 class PrefixSharing:
@@ -31,12 +31,12 @@ class PrefixSharing:
         forked, cached = self._forked(request), self._cached(request)
         return forked if forked.tokens > cached.tokens else cached
 
-    def in_whole_blocks(self, start: Start) -> Start:
-        """The start without a last block that would have to be copied; it needs one block less."""
-        if start.swapped:
-            return start
+    def ways_to_start(self, start: Start) -> tuple[Start, ...]:
+        """`start`; where its last block would have to be copied, also without that one, which takes a block less."""
+        if start.swapped or start.tokens % self._kv.block_size == 0:
+            return (start,)
         count = start.tokens // self._kv.block_size
-        return Start(count * self._kv.block_size, start.shared[:count])
+        return start, Start(count * self._kv.block_size, start.shared[:count])
 
     def is_on_its_way(self, request: Request, start: Start) -> bool:
         """Whether somebody else is computing what would make `start` longer a little later."""
@@ -57,10 +57,22 @@ class PrefixSharing:
         for digest in ahead:
             self._pending.setdefault(digest, request.request_id)
 
-    def computed(self, request: Request) -> None:
-        """Lets others find every full block that the request has computed."""
+    def computed(self, requests: Iterable[Request]) -> None:
+        """Lets others find every full block that the requests have computed."""
         if not self._by_prefix:
             return
+        for request in requests:
+            # One that decodes has filled a block only where its tokens end with one.
+            if request.state is not RequestState.DECODING or request.num_computed_tokens % self._kv.block_size == 0:
+                self._register(request)
+
+    def closed(self, request: Request) -> None:
+        """Nothing more of the request is on its way."""
+        for digest in self._pending_of.pop(request.request_id, ()):
+            if self._pending.get(digest) == request.request_id:
+                del self._pending[digest]
+
+    def _register(self, request: Request) -> None:
         full = request.num_computed_tokens // self._kv.block_size
         if full <= self._kv.registered_blocks(request.request_id):
             return
@@ -68,12 +80,6 @@ class PrefixSharing:
         self._kv.register(request.request_id, request.prefix_chain[1 : 1 + full])
         if full >= len(request.prompt_token_ids) // self._kv.block_size:
             self.closed(request)
-
-    def closed(self, request: Request) -> None:
-        """Nothing more of the request is on its way."""
-        for digest in self._pending_of.pop(request.request_id, ()):
-            if self._pending.get(digest) == request.request_id:
-                del self._pending[digest]
 
     def _lengthen_chain(self, request: Request) -> None:
         prefixes = self._kv.prefixes

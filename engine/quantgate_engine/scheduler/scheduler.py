@@ -5,20 +5,25 @@ from __future__ import annotations
 import itertools
 
 from quantgate_engine.config import EngineConfig
-from quantgate_engine.executor.base import ScheduledSequence
 from quantgate_engine.kv.block_table import KVUsage
 from quantgate_engine.kv.kv_manager import KVManager
 from quantgate_engine.kv.sharing import PrefixSharing
+from quantgate_engine.kv.start import Start
 from quantgate_engine.request import Request, RequestState
 from quantgate_engine.scheduler.admission.admission import Admission
 from quantgate_engine.scheduler.batching.modes import BATCH_MODES, StepKind
 from quantgate_engine.scheduler.batching.prefill_limits import PrefillLimits
+from quantgate_engine.scheduler.batching.step_budget import StepBudget
 from quantgate_engine.scheduler.places import Places
 from quantgate_engine.scheduler.preemption.modes import PREEMPTION_MODES
 from quantgate_engine.scheduler.preemption.victims import VICTIM_POLICIES, choose_victim
 from quantgate_engine.scheduler.queues import RequestQueues
 from quantgate_engine.scheduler.step_plan import StepDraft, StepPlan
 from quantgate_engine.scheduler.waiting import WaitingRequests
+
+MOST_MISFITS = 8
+"""Waiting requests that find no memory in a step before it looks no further: to look at one takes time, and behind
+eight that did not fit there is seldom one that does."""
 
 
 class Scheduler:
@@ -44,6 +49,7 @@ class Scheduler:
         self._places = Places(config.batching.slo_classes, self._waiting.class_of)
         self._mode = BATCH_MODES[config.batching.mode]()
         self._limits = PrefillLimits(config.batching)
+        self._budget = StepBudget(config.max_step_tokens)
         self._preempt = PREEMPTION_MODES[config.preemption.mode]
         self._victim_policy = VICTIM_POLICIES[config.preemption.victim]
         self._admission_numbers = itertools.count(1)
@@ -95,9 +101,24 @@ class Scheduler:
             self._waiting.add(request)
         return [request for request in waiting if request.error is not None]
 
+    def recover(self) -> None:
+        """The last step was computed."""
+        self._budget.recover()
+
+    def shrink(self, plan: StepPlan) -> list[Request]:
+        """The executor ran out of memory in `plan`: makes the next one smaller, or returns those who stand in the way.
+
+        Those are the ones that take most of it, where that cannot be cut. Nothing of the failed step is lost: what it
+        wrote to the cache is written again with the same contents.
+        """
+        if self._budget.shrink(plan.num_tokens):
+            return []
+        sizes = [len(sequence.token_ids) for sequence in plan.sequences]
+        return [request for request, size in zip(plan.requests, sizes, strict=True) if size == max(sizes)]
+
     def plan(self, now_ns: int) -> StepPlan:
         """The next step. Admits and preempts, and gives each sequence the blocks that it is about to fill."""
-        draft = StepDraft(self._config.max_step_tokens)
+        draft = StepDraft(self._budget.tokens)
         prefilling, decoding = self._queues.count(RequestState.PREFILL), self._queues.count(RequestState.DECODING)
         for kind in self._mode.kinds(prefilling, decoding):
             if kind.decode:
@@ -112,22 +133,21 @@ class Scheduler:
         return draft.finished(self._kv.take_copies())
 
     def _decode(self, draft: StepDraft, now_ns: int) -> None:
-        ready: dict[str, Request] = {}
-        capacity = self._capacity()
-        for request in self._queues.in_state(RequestState.DECODING):
-            while request.state is RequestState.DECODING:
-                if self._kv.promise(request.request_id, request.num_tokens, capacity):
-                    ready[request.request_id] = request
+        """One token of each decoding request; of fewer where the budget has shrunk below their number."""
+        capacity = self._admission.capacity_blocks
+        decoding = RequestState.DECODING
+        for request in self._queues.in_state(decoding)[: draft.budget]:
+            while request.state is decoding:
+                end = request.num_computed_tokens + 1
+                blocks = self._kv.extend(request.request_id, end, now_ns, capacity)
+                if blocks is None and self.num_active == 1:
+                    # One alone may go on, also where the cap was lowered below it.
+                    blocks = self._kv.extend(request.request_id, end, now_ns)
+                if blocks is not None:
+                    draft.add_decode(request, blocks)
                     break
-                victim = self._give_way(draft, now_ns)
-                ready.pop(victim.request_id, None)
-                capacity = self._capacity()
-        draft.decode.extend([self._schedule(request, 1, now_ns) for request in ready.values()])
-        draft.budget -= len(ready)
-
-    def _capacity(self) -> int | None:
-        """Blocks that those that run may come to hold; one alone may go on, also where the cap was lowered below it."""
-        return self._admission.capacity_blocks if self.num_active > 1 else None
+                draft.withdraw(self._give_way(draft, now_ns))
+        draft.budget -= len(draft.decode)
 
     def _give_way(self, draft: StepDraft, now_ns: int) -> Request:
         """Preempts one active request, which may be the very one that needs the block."""
@@ -146,54 +166,51 @@ class Scheduler:
         if nothing_free or not self._waiting or self.num_active >= max_active:
             return
         running = self._queues.active()
-        deferred: set[str] = set()
+        places = self._places.left(running, max_active)
+        prefilling = self._limits.nobody()
+        for request in self._queues.in_state(RequestState.PREFILL):
+            prefilling.add(request, self._waiting.class_of(request))
+        held_back: set[str] = set()
+        misfits = 0
         for request in self._waiting.candidates(now_ns):
-            if len(running) >= max_active or (draft.budget <= 0 and not kind.fills_batch):
+            if len(running) >= max_active or (draft.budget <= 0 and not kind.fills_batch) or misfits >= MOST_MISFITS:
                 return
-            start = self._sharing.start_of(request)
-            if self._sharing.is_on_its_way(request, start):
-                deferred.add(request.request_id)
+            slo_class = self._waiting.class_of(request)
+            if not places.has_one_for(slo_class):
+                # Who may go in takes a place that is kept for its class, and so nothing from this one, however aged.
+                held_back.add(request.request_id)
                 continue
-            allowed = self._places.has_place(request, running, max_active) and self._may_prefill(request, kind)
-            fitting = self._admission.start_now(request, start, running) if allowed else None
+            fitting = None
+            if kind.fills_batch or prefilling.leaves_room_for(request, slo_class):
+                start = self._sharing.start_of(request)
+                if self._sharing.is_on_its_way(request, start):
+                    held_back.add(request.request_id)
+                    continue
+                fitting = self._admission.start_now(request, start, running)
+                misfits += fitting is None
             if fitting is not None:
-                self._admission.admit(request, fitting, now_ns)
-                request.admission_number = next(self._admission_numbers)
-                draft.admitted.append(request)
-                self._queues.move(request, RequestState.PREFILL)
+                self._let_in(request, fitting, draft, now_ns)
                 running.append(request)
-                self._prefill(request, draft, now_ns)
-                if self._waiting.note_admission(request, deferred):
+                places.take(slo_class)
+                prefilling.add(request, slo_class)
+                if self._waiting.note_admission(request, held_back):
                     return
             elif self._waiting.has_aged(request):
                 return
 
-    def _may_prefill(self, request: Request, kind: StepKind) -> bool:
-        if kind.fills_batch:
-            return True
-        prefilling = ((other, self._waiting.class_of(other)) for other in self._queues.in_state(RequestState.PREFILL))
-        return self._limits.allow(request, self._waiting.class_of(request), prefilling)
+    def _let_in(self, request: Request, start: Start, draft: StepDraft, now_ns: int) -> None:
+        self._admission.admit(request, start, now_ns)
+        request.admission_number = next(self._admission_numbers)
+        draft.admitted.append(request)
+        self._queues.move(request, RequestState.PREFILL)
+        self._prefill(request, draft, now_ns)
 
     def _prefill(self, request: Request, draft: StepDraft, now_ns: int) -> None:
         """Schedules as much of the prompt as the budget and the limits allow."""
         chunk = self._limits.chunk(request, draft.budget, first=not draft.prefill)
         if chunk > 0:
-            draft.prefill.append(self._schedule(request, chunk, now_ns))
-            draft.budget -= chunk
-
-    def _schedule(self, request: Request, num_tokens: int, now_ns: int) -> ScheduledSequence:
-        start = request.num_computed_tokens
-        end = start + num_tokens
-        return ScheduledSequence(
-            request_id=request.request_id,
-            token_ids=request.tokens_between(start, end),
-            start_position=start,
-            block_table=self._kv.grow(request.request_id, end, now_ns),
-            sample=end == request.num_tokens,
-            params=request.params,
-            num_drawn=len(request.output),
-            history=request.history,
-        )
+            end = request.num_computed_tokens + chunk
+            draft.add_prefill(request, chunk, self._kv.grow(request.request_id, end, now_ns))
 
 
 def add_usage(request: Request, usage: KVUsage) -> None:

@@ -18,17 +18,27 @@ def _rank(request: Request) -> int:
 class _Lane:
     """One bucket of one class. New requests come in order of rank; those that were preempted come back to theirs."""
 
-    def __init__(self) -> None:
+    def __init__(self, slo_class: SLOClass) -> None:
         self.new: dict[str, Request] = {}
         self.returned: dict[str, Request] = {}
+        self._max_wait_ns = None if slo_class.max_wait_s is None else round(slo_class.max_wait_s * 1e9)
 
     def in_order(self) -> Iterator[Request]:
         if not self.returned:
             return iter(self.new.values())
         return heapq.merge(sorted(self.returned.values(), key=_rank), self.new.values(), key=_rank)
 
-    def head(self) -> Request | None:
-        return next(self.in_order(), None)
+    def first(self, count: int) -> list[Request]:
+        return list(islice(self.in_order(), count))
+
+    def impatient(self, now_ns: int, count: int) -> Iterator[Request]:
+        """Of the first `count` those that have waited for the class's maximum wait: the order is that of arrival."""
+        if self._max_wait_ns is None:
+            return
+        for request in islice(self.in_order(), count):
+            if now_ns - request.arrived_ns < self._max_wait_ns:
+                return
+            yield request
 
 
 class WaitingRequests:
@@ -44,8 +54,11 @@ class WaitingRequests:
         self._bounds = length_buckets
         self._max_overtakes = max_overtakes
         self._lanes = {
-            (slo_class.name, bucket): _Lane() for slo_class in classes for bucket in range(len(length_buckets) + 1)
+            (slo_class.name, bucket): _Lane(slo_class)
+            for slo_class in classes
+            for bucket in range(len(length_buckets) + 1)
         }
+        self._aged: dict[str, Request] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -63,26 +76,33 @@ class WaitingRequests:
         lane = self._lane_of(request)
         (lane.returned if request.preemptions else lane.new)[request.request_id] = request
         self._count += 1
+        if self.has_aged(request):
+            self._aged[request.request_id] = request
 
     def remove(self, request: Request) -> None:
         lane = self._lane_of(request)
         del (lane.returned if request.preemptions else lane.new)[request.request_id]
         self._count -= 1
+        self._aged.pop(request.request_id, None)
 
-    def candidates(self, now_ns: int) -> list[Request]:
-        """Those that may be admitted next, in order; of a lane no more than can be passed over."""
-        lanes = [list(islice(lane.in_order(), self._max_overtakes + 1)) for lane in self._lanes.values()]
-        urgent = sorted((request for lane in lanes for request in lane if self._is_urgent(request, now_ns)), key=_rank)
-        if not urgent:
-            return [request for lane in lanes for request in lane]
-        first = {request.request_id for request in urgent}
-        return urgent + [request for lane in lanes for request in lane if request.request_id not in first]
+    def candidates(self, now_ns: int) -> Iterator[Request]:
+        """Those that may be admitted next, in order; of a lane no more than can be passed over.
 
-    def note_admission(self, admitted: Request, deferred: Collection[str]) -> bool:
+        The one that was given last may leave before the next is asked for.
+        """
+        urgent = self._urgent(now_ns)
+        yield from urgent.values()
+        for lane in self._lanes.values():
+            for request in lane.first(self._max_overtakes + 1):
+                if request.request_id not in urgent:
+                    yield request
+
+    def note_admission(self, admitted: Request, held_back: Collection[str]) -> bool:
         """Counts those that `admitted`, which has just left, has overtaken; true where one of them has aged by that.
 
         They are the earlier ones of its own lane, and the head of each other lane: behind a head nobody starves,
-        because a lane keeps its order. Those that are `deferred` wait of their own will, and nobody overtakes them.
+        because a lane keeps its order. Those that are `held_back` wait for something that `admitted` did not take, so
+        it did not overtake them.
         """
         own = self._lane_of(admitted)
         somebody_has_aged = False
@@ -90,9 +110,11 @@ class WaitingRequests:
             for request in lane.in_order():
                 if request.rank > admitted.rank:
                     break
-                if request.request_id not in deferred:
+                if request.request_id not in held_back:
                     request.times_overtaken += 1
-                    somebody_has_aged |= self.has_aged(request)
+                    if self.has_aged(request):
+                        self._aged[request.request_id] = request
+                        somebody_has_aged = True
                 if lane is not own:
                     break
         return somebody_has_aged
@@ -114,10 +136,13 @@ class WaitingRequests:
         """Those that were not let in yet."""
         return [request for lane in self._lanes.values() for request in lane.new.values()]
 
-    def _is_urgent(self, request: Request, now_ns: int) -> bool:
-        max_wait_s = self.class_of(request).max_wait_s
-        waited_too_long = max_wait_s is not None and now_ns - request.arrived_ns >= max_wait_s * 1e9
-        return waited_too_long or self.has_aged(request)
+    def _urgent(self, now_ns: int) -> dict[str, Request]:
+        """Those that go before all others, in order of arrival."""
+        found = dict(self._aged)
+        for lane in self._lanes.values():
+            for request in lane.impatient(now_ns, self._max_overtakes + 1):
+                found[request.request_id] = request
+        return {request.request_id: request for request in sorted(found.values(), key=_rank)}
 
     def _lane_of(self, request: Request) -> _Lane:
         bucket = bisect_left(self._bounds, len(request.prompt_token_ids))

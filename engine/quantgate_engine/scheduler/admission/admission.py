@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 
 from quantgate_engine.kv.kv_manager import KVManager
 from quantgate_engine.kv.sharing import PrefixSharing
@@ -73,20 +74,30 @@ class Admission:
             )
         return None
 
-    def turned_away(self, request: Request, running: Sequence[Request], waiting: Sequence[Request]) -> str | None:
+    def change_caps(self, caps: Caps) -> None:
+        """Sessions between two turns give way where the new cap on KV tokens leaves no room for them."""
+        self.caps = caps
+        while self._kv.committed_blocks > self.capacity_blocks and len(self._kv.sessions):
+            self._kv.sessions.drop_oldest()
+
+    def turned_away(
+        self, request: Request, running: Callable[[], list[Request]], waiting: Callable[[], list[Request]]
+    ) -> str | None:
         """Why a request that just arrived is rejected for want of room, where the policy lets nobody wait.
 
-        Those that arrived just before it, or were preempted, are `waiting`: their room is as good as taken.
+        Those that arrived just before it, or were preempted, are `waiting`: their room is as good as taken. Both are
+        asked for only where the policy needs them, because where requests may wait there can be thousands.
         """
         if self._policy.may_wait:
             return None
-        before = [*running, *waiting]
+        ahead = waiting()
+        before = [*running(), *ahead]
         if len(before) >= self.caps.max_active_requests:
             return (
                 f"Request {request.request_id} was rejected: {len(before)} requests are active or about to be, and the "
                 f"cap max_active_requests is {self.caps.max_active_requests}; send it again later."
             )
-        taken = sum(self._kv.blocks_for(self.estimator.promise(other)) for other in waiting)
+        taken = sum(self._kv.blocks_for(self.estimator.promise(other)) for other in ahead)
         if self._fitting_start(request, self._sharing.start_of(request), before, taken) is None:
             free = min(self._kv.unpromised_blocks, self.capacity_blocks - self._kv.committed_blocks) - taken
             return (
@@ -114,7 +125,6 @@ class Admission:
             request.admitted_ns = now_ns
             request.cached_prompt_tokens = min(start.tokens, len(request.prompt_token_ids))
         request.num_computed_tokens = start.tokens
-        request.most_computed_tokens = max(request.most_computed_tokens, start.tokens)
 
     def _fitting_start(
         self, request: Request, start: Start, running: Sequence[Request], taken_blocks: int = 0
@@ -125,8 +135,9 @@ class Admission:
         if running and self.estimator.peak_tokens(request, running) > usable:
             return None
         spare = taken_blocks + self._watermark_blocks if running else 0
-        capacity = self.capacity_blocks - taken_blocks if running else None
-        for attempt in (start, self._sharing.in_whole_blocks(start)):
+        # One that is alone may go on also where the cap was lowered below it; sessions give way to it before that.
+        capacities = (self.capacity_blocks - taken_blocks,) if running else (self.capacity_blocks, None)
+        for capacity, attempt in itertools.product(capacities, self._sharing.ways_to_start(start)):
             if self._kv.has_room(attempt, promise, spare, capacity):
                 return attempt
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 
 from quantgate_engine.request import Request
 from quantgate_engine.scheduler.batching.settings import BatchingSettings
@@ -26,18 +26,31 @@ class PrefillLimits:
             return left if left <= budget or first else 0
         return max(0, min(left, budget, self._settings.max_chunk_tokens or left))
 
-    def allow(self, request: Request, slo_class: SLOClass, prefilling: Iterable[tuple[Request, SLOClass]]) -> bool:
-        """Whether the request may be prefilled beside those that are."""
-        partial = long = of_class = 0
-        for other, other_class in prefilling:
-            partial += 1
-            long += self._is_long(other)
-            of_class += other_class is slo_class
+    def nobody(self) -> PrefillCount:
+        """A count to which those that are being computed are added."""
+        return PrefillCount(self._settings)
+
+
+class PrefillCount:
+    """The prompts that are being computed, counted as the limits ask."""
+
+    def __init__(self, settings: BatchingSettings) -> None:
+        self._settings = settings
+        self._partial = self._long = 0
+        self._of_class: Counter[str] = Counter()
+
+    def add(self, request: Request, slo_class: SLOClass) -> None:
+        self._partial += 1
+        self._long += self._is_long(request)
+        self._of_class[slo_class.name] += 1
+
+    def leaves_room_for(self, request: Request, slo_class: SLOClass) -> bool:
+        """Whether the request may be prefilled beside those that were counted."""
         settings = self._settings
         return (
-            _below(partial, settings.max_partial_prefills)
-            and (not self._is_long(request) or _below(long, settings.max_long_prefills))
-            and _below(of_class, slo_class.max_prefills)
+            _below(self._partial, settings.max_partial_prefills)
+            and _below(self._of_class[slo_class.name], slo_class.max_prefills)
+            and (not self._is_long(request) or _below(self._long, settings.max_long_prefills))
         )
 
     def _is_long(self, request: Request) -> bool:

@@ -48,10 +48,15 @@ class BatchingSettings:
             self.length_buckets,
             "rising lengths from 1 on, or none",
         )
-        names = [slo_class.name for slo_class in self.slo_classes]
+        names = self.class_names
         require(
             bool(names) and len(names) == len(set(names)),
             "BatchingSettings.slo_classes",
             names,
             "at least one class, and no name twice",
         )
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the SLO classes, the most urgent first."""
+        return tuple(slo_class.name for slo_class in self.slo_classes)

@@ -16,7 +16,7 @@ PreemptionMode = Callable[[Request, KVManager, int], KVUsage]
 
 def recompute(request: Request, kv: KVManager, now_ns: int) -> KVUsage:
     """Drops the blocks: everything is computed again, but for what the prefix cache still has when the turn comes."""
-    request.num_computed_tokens = 0
+    request.lose_computed()
     return kv.release(request.request_id, now_ns)
 
 

@@ -1,0 +1,103 @@
+"""From a step's plan to its tokens: the executor's part of a step, and what becomes of the requests by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from quantgate_engine.clock import Clock
+from quantgate_engine.executor.base import Executor, SampledToken
+from quantgate_engine.kv.sharing import PrefixSharing
+from quantgate_engine.live_requests import LiveRequests
+from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
+from quantgate_engine.scheduler.scheduler import Scheduler
+from quantgate_engine.scheduler.step_plan import StepPlan
+from quantgate_engine.step_result import StepResult, StepWork
+
+_NOTHING_COMPUTED = StepPlan()
+
+
+class Computation:
+    """Has plans computed, counts what was computed, and gives each request the token that was drawn for it."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        clock: Clock,
+        by_id: Mapping[str, Request],
+        live: LiveRequests,
+        scheduler: Scheduler,
+        sharing: PrefixSharing,
+    ) -> None:
+        self._executor = executor
+        self._clock = clock
+        self._by_id = by_id
+        self._live = live
+        self._scheduler = scheduler
+        self._sharing = sharing
+
+    def compute(self, work: StepWork, result: StepResult) -> list[SampledToken | None]:
+        """What was drawn for each sequence of the plan; nothing where the executor failed.
+
+        Where it had too little memory for the step, the next one is smaller and nobody has lost anything but time. Else
+        whoever the step was for ends as failed, and the requests of later steps go on.
+        """
+        plan = work.plan
+        copied = False
+        try:
+            if plan.copies:
+                self._executor.copy_blocks(plan.copies)
+            copied = True
+            sampled = self._executor.execute(plan.sequences) if plan.sequences else []
+            if len(sampled) != len(plan.sequences):
+                raise RuntimeError(f"the executor answered {len(sampled)} of {len(plan.sequences)} sequences")
+        except Exception as failure:  # noqa: BLE001 - whatever a kernel raises, the requests of later steps go on
+            work.computed, work.out_of_memory = _NOTHING_COMPUTED, isinstance(failure, MemoryError)
+            # Copies cannot be tried again: where one failed, nobody knows which blocks hold what.
+            too_large = work.out_of_memory and copied
+            doomed = self._scheduler.shrink(plan) if too_large else self._touched(plan)
+            self._fail(doomed, failure, result)
+            return []
+        self._scheduler.recover()
+        return sampled
+
+    def count(self, work: StepWork) -> None:
+        """Counts the tokens that were computed, and lets other requests find the blocks that they filled."""
+        for request, sequence in zip(work.computed.requests, work.computed.sequences, strict=True):
+            work.recomputed_tokens += request.advance(len(sequence.token_ids))
+        self._sharing.computed(work.computed.requests)
+
+    def take_tokens(self, computed: StepPlan, sampled: list[SampledToken | None], result: StepResult) -> None:
+        """Appends each drawn token to its request, and finishes those that have come to their end.
+
+        What was drawn for a request that was given up meanwhile is dropped.
+        """
+        now_ns = self._clock.now_ns()
+        prefill, decoding = RequestState.PREFILL, RequestState.DECODING
+        for request, token in zip(computed.requests, sampled, strict=True):
+            if token is None:
+                continue
+            if request.state is prefill:
+                self._begin_decoding(request, now_ns)
+            elif request.state is not decoding:
+                continue
+            request.output.append(token)
+            result.tokens.append((request, token))
+            if token.token_id in request.end_token_ids:
+                self._live.finish(request, FinishReason.STOP, now_ns, result)
+            elif len(request.output) >= request.params.max_tokens:
+                self._live.finish(request, FinishReason.LENGTH, now_ns, result)
+
+    def _begin_decoding(self, request: Request, now_ns: int) -> None:
+        if request.first_token_ns is None:
+            request.first_token_ns = now_ns
+        self._scheduler.begin_decoding(request)
+
+    def _touched(self, plan: StepPlan) -> list[Request]:
+        """Those that the step computes, and those whose blocks it moves."""
+        moved = [self._by_id[copy.request_id] for copy in plan.copies]
+        return list(dict.fromkeys([*plan.requests, *moved]))
+
+    def _fail(self, requests: Iterable[Request], failure: Exception, result: StepResult) -> None:
+        for request in requests:
+            request.error = f"{type(failure).__name__}: {failure}"
+            self._live.give_up(request, AbortCause.ERROR, result)
