@@ -6,18 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from tests.engine.against_transformers import (
+    GREEDY,
+    decode_greedily,
+    expected_logits,
+    largest_difference,
+    random_tokens,
+)
 from tests.engine.kernel_sets import NAMED_SETS, runnable
 from tests.engine.tiny_model import save_tiny_model
-from torch import Tensor
 
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.executor.base import ScheduledSequence
 from quantgate_engine.executor.torch_executor import TorchExecutor
-from quantgate_engine.sampling_params import SamplingParams
 from quantgate_kernels.kernel_set_names import KernelSetName
 
-GREEDY = SamplingParams(logprobs=5)
 FAMILIES: dict[str, dict[str, Any]] = {
     "group 2": {},
     "group 1": {"num_key_value_heads": 4},
@@ -28,20 +31,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen2": {"model_type": "qwen2"},
     "qwen3": {"model_type": "qwen3", "head_dim": 16},
 }
-
-
-def random_tokens(count: int, seed: int = 1) -> list[int]:
-    return torch.randint(3, 257, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
-
-
-def expected_logits(model: Any, tokens: list[int]) -> Tensor:
-    with torch.no_grad():
-        logits: Tensor = model(torch.tensor([tokens])).logits[0]
-    return logits
-
-
-def largest_difference(left: Tensor, right: Tensor) -> float:
-    return float((left - right).abs().max())
 
 
 @pytest.mark.parametrize("chunk_tokens", [None, 7, 1], ids=["whole", "chunks of 7", "token by token"])
@@ -56,31 +45,6 @@ def test_logits_equal_transformers(
     expected = expected_logits(model, tokens)
     assert expected.std() > 0.5  # a flat distribution would make the comparison easy
     assert largest_difference(executor.logits(tokens, chunk_tokens), expected) < 1e-4
-
-
-def decode_greedily(executor: TorchExecutor, prompts: list[list[int]], steps: int, chunk: int) -> list[list[Any]]:
-    """Chunked prefill of all prompts side by side, then `steps` decode steps in one batch; returns sampled tokens."""
-    blocks = executor.num_blocks // len(prompts)
-    tables = [tuple(range(index * blocks, (index + 1) * blocks)) for index in range(len(prompts))]
-    known = [list(prompt) for prompt in prompts]
-    computed = [0] * len(prompts)
-    drawn: list[list[Any]] = [[] for _ in prompts]
-    while min(map(len, drawn)) < steps:
-        step, members = [], []
-        for index, tokens in enumerate(known):
-            if len(drawn[index]) == steps:
-                continue
-            # Unlike chunk sizes keep prefills and decodes of several sequences in the same steps.
-            part = tuple(tokens[computed[index] : computed[index] + chunk + 3 * index])
-            last = computed[index] + len(part) == len(tokens)
-            step.append(ScheduledSequence(str(index), part, computed[index], tables[index], sample=last, params=GREEDY))
-            members.append(index)
-            computed[index] += len(part)
-        for index, sampled in zip(members, executor.execute(tuple(step)), strict=True):
-            if sampled is not None:
-                drawn[index].append(sampled)
-                known[index].append(sampled.token_id)
-    return drawn
 
 
 @pytest.mark.parametrize("family", ["group 2", "group 3", "qwen3"])

@@ -44,8 +44,13 @@ def _norms() -> list[str]:
     return [*layers, "output_norm.weight"]
 
 
-def write_tiny_gguf(path: Path, pretokenizer: str = "smollm", **metadata: Any) -> Path:
-    """`metadata`: keys of the llama architecture (dots as double underscores) to add as integers or strings."""
+def write_tiny_gguf(
+    path: Path, pretokenizer: str = "smollm", rope_freqs: list[float] | None = None, **metadata: Any
+) -> Path:
+    """`metadata`: keys of the llama architecture (dots as double underscores) to add as integers, floats or strings.
+
+    rope_freqs: the tensor of divisors of the rotary frequencies.
+    """
     generator = np.random.default_rng(5)
     merges = ["a b", "Ġ 1", "Ġ Ġ"]
     tokens = [*SPECIAL_TOKENS, *byte_alphabet(), "ab", "Ġ1", "ĠĠ"]
@@ -71,7 +76,7 @@ def write_tiny_gguf(path: Path, pretokenizer: str = "smollm", **metadata: Any) -
     writer.add_unk_token_id(0)
     writer.add_chat_template(CHAT_TEMPLATE)
     for key, value in metadata.items():
-        add = writer.add_string if isinstance(value, str) else writer.add_uint32
+        add = {str: writer.add_string, float: writer.add_float32, int: writer.add_uint32}[type(value)]
         add(f"llama.{key.replace('__', '.')}", value)
     for name, shape in _matrices(len(tokens)).items():
         values = generator.standard_normal(shape, dtype=np.float32)
@@ -79,6 +84,8 @@ def write_tiny_gguf(path: Path, pretokenizer: str = "smollm", **metadata: Any) -
         writer.add_tensor(name, gguf.quantize(values, kind), raw_dtype=kind)
     for name in _norms():
         writer.add_tensor(name, generator.uniform(0.5, 1.5, HIDDEN).astype(np.float32))
+    if rope_freqs is not None:
+        writer.add_tensor("rope_freqs.weight", np.array(rope_freqs, dtype=np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

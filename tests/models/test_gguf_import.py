@@ -132,7 +132,7 @@ def test_unknown_pretokenizer_is_refused(make_gguf, tmp_path):
 
 @pytest.mark.parametrize(
     ("metadata", "meaning"),
-    [({"expert_count": 8}, "mixture of experts"), ({"rope__scaling__type": "yarn"}, "scaled rotary embedding")],
+    [({"expert_count": 8}, "mixture of experts"), ({"attention__sliding_window": 64}, "sliding attention window")],
 )
 def test_what_the_decoder_does_not_compute_is_refused(make_gguf, tmp_path, metadata, meaning):
     with pytest.raises(ModelError, match=meaning):

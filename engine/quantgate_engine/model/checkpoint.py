@@ -40,9 +40,6 @@ class Checkpoint:
         for handle in self._files:
             handle.__exit__(kind, error, trace)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._homes
-
     def take(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """The tensor in float32, whatever it is stored in: quantization and rounding start from there."""
         if name not in self._homes:

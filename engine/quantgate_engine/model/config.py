@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from quantgate_engine.errors import ModelError
 from quantgate_engine.model.checkpoint_check import read_json_object
-
-SUPPORTED_MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3")
-DEFAULT_ROPE_THETA = 10_000.0
+from quantgate_engine.model.config_fields import ConfigFields
+from quantgate_engine.model.families import FAMILIES
+from quantgate_engine.model.rope_config import RopeConfig, read_rope
+from quantgate_engine.model.windows import Windows
 
 
 @dataclass(frozen=True, slots=True)
 class DecoderConfig:
-    """Shapes and constants of one decoder. Biases and query/key norms are there where the checkpoint has them."""
+    """Shapes and constants of one decoder.
+
+    max_position_embeddings: tokens of the longest sequence that the model is made for, scaling of positions included.
+    windows: how many tokens each layer looks back over, its own among them; None for all of them.
+    biased: the kinds of linear layer that have a bias. has_head_norm: queries and keys are normalised per head.
+    """
 
     model_type: str
     vocab_size: int
@@ -26,7 +30,10 @@ class DecoderConfig:
     num_kv_heads: int
     head_dim: int
     rms_norm_eps: float
-    rope_theta: float
+    rope: RopeConfig
+    windows: Windows
+    biased: frozenset[str]
+    has_head_norm: bool
     max_position_embeddings: int
     tied_head: bool
     eos_token_ids: tuple[int, ...]
@@ -46,93 +53,56 @@ class DecoderConfig:
         attention = self.hidden_size * (self.query_key_value_size + self.num_heads * self.head_dim)
         return attention + 3 * self.hidden_size * self.ffn_size
 
-    def kv_bytes_per_token(self, element_size: int) -> int:
-        """layers x key/value heads x head dimension x 2 (keys and values) x bytes of an element."""
-        return self.num_layers * self.num_kv_heads * self.head_dim * 2 * element_size
-
 
 def read_decoder_config(folder: Path) -> DecoderConfig:
     """Raises ModelError with the file and the field where the model is none that the engine serves."""
     path = folder / "config.json"
-    fields = _Fields(path, read_json_object(path, "a model folder needs one that names its architecture"))
-    _refuse_what_is_not_served(fields)
+    stated = ConfigFields(path, read_json_object(path, "a model folder needs one that names its architecture"))
+    _refuse_what_is_not_served(stated)
+    model_type = str(stated.values["model_type"])
+    family = FAMILIES[model_type]
+    fields = replace(stated, values={**family.defaults, **stated.values})
     num_heads = fields.integer("num_attention_heads")
     num_kv_heads = fields.integer("num_key_value_heads", default=num_heads)
     if num_heads % num_kv_heads:
         raise fields.error("num_key_value_heads", f"a divisor of num_attention_heads ({num_heads})", num_kv_heads)
-    hidden_size = fields.integer("hidden_size")
+    hidden_size, num_layers = fields.integer("hidden_size"), fields.integer("num_hidden_layers")
+    head_dim = fields.integer("head_dim", default=hidden_size // num_heads)
+    if head_dim % 2:
+        raise fields.error("head_dim", "an even number, as rotation takes values in pairs", head_dim)
+    stated_context = fields.integer("max_position_embeddings")
+    rope = read_rope(fields, head_dim, stated_context)
     return DecoderConfig(
-        model_type=fields.values["model_type"],
+        model_type=model_type,
         vocab_size=fields.integer("vocab_size"),
         hidden_size=hidden_size,
         ffn_size=fields.integer("intermediate_size"),
-        num_layers=fields.integer("num_hidden_layers"),
+        num_layers=num_layers,
         num_heads=num_heads,
         num_kv_heads=num_kv_heads,
-        head_dim=fields.integer("head_dim", default=hidden_size // num_heads),
+        head_dim=head_dim,
         rms_norm_eps=fields.number("rms_norm_eps", default=1e-6),
-        rope_theta=_rope_theta(fields),
-        max_position_embeddings=fields.integer("max_position_embeddings"),
-        tied_head=bool(fields.values.get("tie_word_embeddings", False)),
+        rope=rope,
+        windows=family.windows(fields, num_layers),
+        biased=family.biased(fields),
+        has_head_norm=family.has_head_norm,
+        max_position_embeddings=rope.scaling.context_limit(stated_context),
+        tied_head=fields.flag("tie_word_embeddings", default=False),
         eos_token_ids=_eos_token_ids(folder, fields),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Fields:
-    path: Path
-    values: dict[str, Any]
-
-    def error(self, field: str, expected: str, found: object) -> ModelError:
-        return ModelError(f"{self.path}, field {field}: expected {expected}, found {found!r}.")
-
-    def integer(self, field: str, default: int | None = None) -> int:
-        found = self.values.get(field)
-        value = default if found is None else found
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.error(field, "a positive integer", found)
-        return value
-
-    def number(self, field: str, default: float) -> float:
-        found = self.values.get(field)
-        value = default if found is None else found
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or value <= 0:
-            raise self.error(field, "a positive number", found)
-        return float(value)
-
-
-def _refuse_what_is_not_served(fields: _Fields) -> None:
+def _refuse_what_is_not_served(fields: ConfigFields) -> None:
     values = fields.values
-    if values.get("model_type") not in SUPPORTED_MODEL_TYPES:
-        raise fields.error("model_type", f"one of {', '.join(SUPPORTED_MODEL_TYPES)}", values.get("model_type"))
+    if str(values.get("model_type")) not in FAMILIES:
+        raise fields.error("model_type", f"one of {', '.join(FAMILIES)}", values.get("model_type"))
     if values.get("hidden_act", "silu") != "silu":
         raise fields.error("hidden_act", "silu, the only activation of this family", values["hidden_act"])
-    # Qwen2 states a window beside the switch that leaves it unused.
-    if values.get("sliding_window") is not None and values.get("use_sliding_window", True):
-        raise fields.error(
-            "sliding_window", "null, as the engine attends over the whole context", values["sliding_window"]
-        )
     if values.get("quantization_config") is not None:
         raise fields.error("quantization_config", "none, as schemes are applied to 16-bit or 32-bit weights", "one")
 
 
-def _rope_theta(fields: _Fields) -> float:
-    """transformers 5 writes `rope_parameters`, older versions `rope_theta` and `rope_scaling`."""
-    for name in ("rope_parameters", "rope_scaling"):
-        rope = fields.values.get(name)
-        if rope is None:
-            continue
-        if not isinstance(rope, dict):
-            raise fields.error(name, "an object", rope)
-        kind = rope.get("rope_type", rope.get("type", "default"))
-        if kind != "default":
-            raise fields.error(f"{name}.rope_type", "default, as scaled rotary embeddings are not served", kind)
-        if "rope_theta" in rope:
-            return _Fields(fields.path, rope).number("rope_theta", DEFAULT_ROPE_THETA)
-    return fields.number("rope_theta", DEFAULT_ROPE_THETA)
-
-
-def _eos_token_ids(folder: Path, fields: _Fields) -> tuple[int, ...]:
+def _eos_token_ids(folder: Path, fields: ConfigFields) -> tuple[int, ...]:
     """generation_config.json has the last word: chat models end their turns with tokens that config.json omits."""
     path = folder / "generation_config.json"
     generation = read_json_object(path, "a JSON object of generation settings") if path.is_file() else {}

@@ -94,7 +94,10 @@ class Decoder:
         self._kernels = kernels
         self._compute_dtype = compute_dtype
         self._scale = config.head_dim**-0.5
-        self._rope = RotaryTable(config.head_dim, config.rope_theta, max_positions, weights.embedding.device)
+        rotation = config.rope.rotation(config.head_dim, max_positions)
+        self._rope = RotaryTable(rotation, max_positions, weights.embedding.device)
+        # A window over the longest sequence hides nothing: such a layer takes the cheaper path of whole contexts.
+        self._windows = [None if (window or 0) >= max_positions else window for window in config.windows]
 
     def hidden_states(self, token_ids: Tensor, cache: Sequence[KVLayer], batch: AttentionBatch) -> Tensor:
         """token_ids int64 [T] -> [T, hidden] before the final norm; writes the rows' keys and values to the cache."""
@@ -102,7 +105,7 @@ class Decoder:
         cos, sin = self._rope.lookup(batch.positions)
         residual = self.weights.embedding.index_select(0, token_ids).to(self._compute_dtype)
         branch: Tensor | None = None
-        for layer, kv in zip(self.weights.layers, cache, strict=True):
+        for layer, kv, window in zip(self.weights.layers, cache, self._windows, strict=True):
             normalised, residual = self._add_and_norm(residual, branch, layer.attention_norm)
             qkv = kernels.linear(normalised, layer.query_key_value.weight, layer.query_key_value.bias)
             if layer.head_norm is not None:
@@ -110,7 +113,7 @@ class Decoder:
             q = kernels.rope_and_write_kv(
                 qkv, cos, sin, self.config.num_heads, self.config.num_kv_heads, kv, batch.slots
             )
-            attended = kernels.attention(q, kv, batch, self._scale)
+            attended = kernels.attention(q, kv, batch, self._scale, window)
             branch = kernels.linear(attended, layer.attention_output.weight, layer.attention_output.bias)
             normalised, residual = kernels.rms_norm(branch, layer.ffn_norm, eps, residual)
             gated = kernels.silu_and_mul(kernels.linear(normalised, layer.gate_up.weight, layer.gate_up.bias))

@@ -6,11 +6,11 @@ from typing import Any
 
 from quantgate_engine.errors import ModelError
 from quantgate_engine.model.gguf_file import GgufFile
+from quantgate_engine.model.gguf_rope import rope_fields
 
 STORED_DTYPE = "float16"
 
 UNSUPPORTED = {
-    "rope.scaling.type": "a scaled rotary embedding",
     "expert_count": "a mixture of experts",
     "attention.sliding_window": "a sliding attention window",
 }
@@ -22,8 +22,7 @@ def model_config(file: GgufFile) -> dict[str, Any]:
     architecture = file.architecture
     hidden_size = file.required_int("embedding_length")
     heads = file.required_int("attention.head_count")
-    head_dim = file.of_architecture("attention.key_length") or hidden_size // heads
-    rope_theta = file.float_of_architecture("rope.freq_base", 10000.0)
+    head_dim = int(file.of_architecture("attention.key_length") or hidden_size // heads)
     tensors = {tensor.name: tensor for tensor in file.tensors}
     if "token_embd.weight" not in tensors:
         raise ModelError(f"{file.path}: the tensor token_embd.weight is missing; export the model again.")
@@ -36,16 +35,14 @@ def model_config(file: GgufFile) -> dict[str, Any]:
         "num_hidden_layers": file.required_int("block_count"),
         "num_attention_heads": heads,
         "num_key_value_heads": file.of_architecture("attention.head_count_kv") or heads,
-        "head_dim": int(head_dim),
+        "head_dim": head_dim,
         "hidden_act": "silu",
         "max_position_embeddings": file.required_int("context_length"),
         "rms_norm_eps": file.float_of_architecture("attention.layer_norm_rms_epsilon", 1e-6),
         "attention_bias": architecture.has_attention_bias,
         "mlp_bias": False,
         "tie_word_embeddings": "output.weight" not in tensors,
-        # Readers of transformers 4 look for rope_theta and would fall back to 10000; those of 5 read rope_parameters.
-        "rope_theta": rope_theta,
-        "rope_parameters": {"rope_type": "default", "rope_theta": rope_theta},
+        **rope_fields(file, head_dim),
         "dtype": STORED_DTYPE,
         "torch_dtype": STORED_DTYPE,
         **special_tokens(file),
@@ -67,8 +64,3 @@ def _refuse_unsupported(file: GgufFile) -> None:
                 f"{file.path}, {file.architecture_name}.{key}: the model uses {meaning} ({value}), "
                 "which quantgate does not compute; use another model."
             )
-    if any(tensor.name == "rope_freqs.weight" for tensor in file.tensors):
-        raise ModelError(
-            f"{file.path}: the model uses a scaled rotary embedding (tensor rope_freqs.weight), "
-            "which quantgate does not compute; use another model."
-        )

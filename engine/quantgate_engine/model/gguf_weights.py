@@ -20,6 +20,7 @@ from quantgate_engine.errors import ModelError
 from quantgate_engine.model.checkpoint_check import SINGLE_WEIGHTS_FILE, WEIGHTS_INDEX_FILE
 from quantgate_engine.model.gguf_architectures import LAYER_TENSORS, TOP_LEVEL_TENSORS
 from quantgate_engine.model.gguf_file import GgufFile
+from quantgate_engine.model.gguf_rope import FREQUENCY_DIVISORS
 
 SHARD_BYTES = 2_000_000_000
 """Weights are held in memory a shard at a time."""
@@ -84,6 +85,8 @@ def halves_from_pairs(values: NDArray[np.float32], heads: int) -> NDArray[np.flo
 def _named_values(file: GgufFile, heads: int, kv_heads: int) -> Iterator[tuple[str, NDArray[np.float16]]]:
     rows_by_head = {"attn_q": heads, "attn_k": kv_heads} if file.architecture.rotates_pairs else {}
     for tensor in file.tensors:
+        if tensor.name == FREQUENCY_DIVISORS:
+            continue
         name = hugging_face_name(file, tensor.name)
         try:
             values = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)

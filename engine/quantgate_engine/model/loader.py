@@ -52,7 +52,7 @@ class WeightLoader:
         attention, ffn = f"{prefix}self_attn.", f"{prefix}mlp."
         queries, keys = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
         head_norm = None
-        if f"{attention}q_norm.weight" in checkpoint:
+        if config.has_head_norm:
             head_norm = HeadNorm(
                 query=self._norm(checkpoint, f"{attention}q_norm.weight", config.head_dim),
                 key=self._norm(checkpoint, f"{attention}k_norm.weight", config.head_dim),
@@ -78,7 +78,7 @@ class WeightLoader:
         for name, outputs in parts.items():
             weight = checkpoint.take(f"{name}.weight", (outputs, inputs))
             weights.append(weight if self.perturbation is None else self.perturbation.apply(name, weight))
-            if f"{name}.bias" in checkpoint:
+            if name.rpartition(".")[2] in self.config.biased:
                 biases.append(checkpoint.take(f"{name}.bias", (outputs,)))
         stacked = torch.cat(weights).to(self.device)
         quantized = self.scheme.quantize(stacked, self.precision)

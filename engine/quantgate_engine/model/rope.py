@@ -5,18 +5,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from quantgate_engine.model.rope_scaling.base import Rotation
+
 
 class RotaryTable:
-    """cos and sin of position * theta^(-2i / head_dim), float32 [positions, head_dim], both halves alike.
+    """cos and sin of position * frequency, times the attention factor; float32 [positions, head_dim], halves alike.
 
     Covers `max_positions` from the start: a lookup per step is then one gather, and no request can outgrow it.
     """
 
-    def __init__(self, head_dim: int, theta: float, max_positions: int, device: torch.device) -> None:
-        exponents = torch.arange(0, head_dim, 2, dtype=torch.float32, device=device) / head_dim
-        angles = torch.outer(torch.arange(max_positions, dtype=torch.float32, device=device), theta**-exponents)
+    def __init__(self, rotation: Rotation, max_positions: int, device: torch.device) -> None:
+        frequencies = torch.tensor(rotation.frequencies, dtype=torch.float32, device=device)
+        angles = torch.outer(torch.arange(max_positions, dtype=torch.float32, device=device), frequencies)
         doubled = torch.cat((angles, angles), dim=-1)
-        self._cos, self._sin = doubled.cos(), doubled.sin()
+        self._cos = doubled.cos().mul_(rotation.attention_factor)
+        self._sin = doubled.sin().mul_(rotation.attention_factor)
 
     def lookup(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """positions int64 [T] -> cos and sin [T, head_dim]."""
