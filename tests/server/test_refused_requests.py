@@ -33,8 +33,8 @@ def test_another_model_is_not_found(client: openai.OpenAI, call: str) -> None:
         ({"prompt": [[5, 999]]}, "prompt", "prompt holds token id 999; expected 0 to 263"),
         ({"prompt": {"a": 1}}, "prompt", "prompt: .*valid string; or .*valid list"),
         ({"prompt": "a", "max_tokens": 5000}, None, "5001, above the context limit of 512"),
-        ({"prompt": "a", "logit_bias": {"5": 1}}, "logit_bias", "logit_bias: this server does not support it"),
-        ({"prompt": "a", "presence_penalty": 0.5}, "presence_penalty", "presence_penalty: this server does not"),
+        ({"prompt": "a", "extra_body": {"min_tokens": 3}}, "min_tokens", "min_tokens: this server does not support it"),
+        ({"prompt": "a", "best_of": 2}, "best_of", "best_of: this server does not support it"),
         ({"prompt": "a", "extra_body": {"forced_token_ids": [1, 2]}, "max_tokens": 3}, None, "forced_token_ids"),
     ],
 )

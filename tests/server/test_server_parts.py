@@ -126,6 +126,6 @@ def test_work_is_cancelled_when_the_client_leaves_and_finished_when_it_stays() -
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("fields", [{"tools": None}, {"tools": []}, {"best_of": 1}, {"presence_penalty": 0.0}, {}])
+@pytest.mark.parametrize("fields", [{"tools": None}, {"tools": []}, {"best_of": 1}, {"length_penalty": 1.0}, {}])
 def test_fields_that_ask_for_nothing_pass(fields: dict[str, Any]) -> None:
     refuse_unsupported(fields)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from quantgate_engine.sampling_params import MAX_LOGPROBS, SamplingParams
+from quantgate_engine.sampling_params import MAX_LOGIT_BIAS, MAX_LOGPROBS, MAX_PENALTY, SamplingParams
 from quantgate_engine.server.protocol.unsupported import refuse_unsupported
 
 MAX_CHOICES = 128
@@ -16,6 +16,10 @@ MAX_STOP_STRINGS = 16
 StopString = Annotated[str, Field(max_length=1024)]
 Alternatives = Annotated[int, Field(ge=0, le=MAX_LOGPROBS)]
 TokenId = Annotated[int, Field(ge=0)]
+# A name in JSON, so a text; that there is such a token is for the engine to say.
+TokenIdAsName = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
+Penalty = Annotated[float, Field(ge=-MAX_PENALTY, le=MAX_PENALTY)]
+Bias = Annotated[float, Field(ge=-MAX_LOGIT_BIAS, le=MAX_LOGIT_BIAS)]
 
 
 class StreamOptions(BaseModel):
@@ -30,8 +34,9 @@ class GenerationRequest(BaseModel):
     """How an answer is to be drawn, and what is to be told about it.
 
     Fields without an effect on the answer (`user`, `metadata` ...) are ignored, and null is as good as absent. Beside
-    OpenAI's fields stand those that vLLM has too: top_k, min_p, stop_token_ids, ignore_eos, chat_template_kwargs,
-    prompt_logprobs, return_token_ids and return_tokens_as_token_ids; forced_token_ids is this server's own.
+    OpenAI's fields stand those that vLLM has too: top_k, min_p, repetition_penalty, stop_token_ids, ignore_eos,
+    chat_template_kwargs, prompt_logprobs, return_token_ids and return_tokens_as_token_ids; forced_token_ids is this
+    server's own.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", allow_inf_nan=False)
@@ -42,6 +47,10 @@ class GenerationRequest(BaseModel):
     top_p: float = Field(default=1.0, gt=0, le=1)
     top_k: int = Field(default=0, ge=-1)
     min_p: float = Field(default=0.0, ge=0, le=1)
+    repetition_penalty: float = Field(default=1.0, gt=0)
+    presence_penalty: Penalty = 0.0
+    frequency_penalty: Penalty = 0.0
+    logit_bias: dict[TokenIdAsName, Bias] = Field(default_factory=dict)
     seed: int | None = None
     stop: StopString | Annotated[list[StopString], Field(max_length=MAX_STOP_STRINGS)] = Field(default_factory=list)
     stop_token_ids: list[TokenId] = Field(default_factory=list)
@@ -79,4 +88,8 @@ class GenerationRequest(BaseModel):
             ignore_eos=self.ignore_eos,
             logprobs=logprobs,
             forced_token_ids=tuple(self.forced_token_ids),
+            repetition_penalty=self.repetition_penalty,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            logit_bias={int(token_id): bias for token_id, bias in self.logit_bias.items()},
         )
