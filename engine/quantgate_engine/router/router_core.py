@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 
 from quantgate_engine.engine_totals import EngineTotals
-from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.kv.block_pool import BlockPoolError
 from quantgate_engine.request import AbortCause, Request, RequestState
 from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.router.device import Device
 from quantgate_engine.router.placement import Placement
 from quantgate_engine.router.pool import Arrival, Pool
+from quantgate_engine.router.pool_group import PoolGroup
 from quantgate_engine.router.routing import Routing
-from quantgate_engine.router.settings import RouterSettings, check_pools
+from quantgate_engine.router.settings import RouterSettings
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.scheduler.step_plan import StepPlan
 from quantgate_engine.step_record import StepRecord
-from quantgate_engine.step_result import StepLoad, StepResult, StepWork, make_record
+from quantgate_engine.step_result import StepResult, StepWork, make_record
 
 # As an engine's own log: who never takes the records loses the oldest, never the memory.
 _STEP_LOG_LIMIT = 250_000
@@ -27,7 +28,7 @@ _STEP_LOG_LIMIT = 250_000
 _NOTHING = StepPlan()
 
 
-class RouterCore:
+class RouterCore(PoolGroup):
     """Implements `SteppedEngine` over pools that share one device, so that whatever drives an engine drives them too.
 
     A step is one step of one pool: while it lasts, the other pools on the device wait. Records of steps carry the name
@@ -37,17 +38,10 @@ class RouterCore:
     def __init__(self, pools: Sequence[Pool], settings: RouterSettings | None = None) -> None:
         """Raises ConfigurationError where the pools do not go together."""
         settings = settings or RouterSettings()
-        check_pools([pool.settings for pool in pools])
-        vocabularies = {pool.core.executor.vocab_size for pool in pools}
-        if len(vocabularies) > 1:
-            raise ConfigurationError(
-                f"The pools have vocabularies of {' and '.join(map(str, sorted(vocabularies)))} tokens; expected one "
-                "model behind a router."
-            )
-        self.pools = tuple(pools)
+        super().__init__(pools)
         self.totals = EngineTotals()
         self._placement = Placement(pools)
-        self._routing = Routing(pools, settings, self._placement)
+        self._routing = Routing(pools, self.slo_classes, settings, self._placement)
         self._device = Device(pools, settings)
         self._refused: dict[str, Request] = {}
         self._steps: deque[StepRecord] = deque(maxlen=_STEP_LOG_LIMIT)
@@ -62,73 +56,10 @@ class RouterCore:
         """Whether requests wait for a step to tell that no pool took them."""
         return bool(self._refused)
 
-    @property
-    def aborts_by_cause(self) -> Mapping[AbortCause, int]:
-        """Requests given up so far, of all pools."""
-        return sum((Counter(pool.core.aborts_by_cause) for pool in self.pools), Counter[AbortCause]())
-
-    @property
-    def load(self) -> StepLoad:
-        """Queues and caches of all pools together, as they stand."""
-        loads = [pool.core.load for pool in self.pools]
-        used = sum(load.used_tokens for load in loads)
-        slots = sum(
-            load.allocated_blocks * pool.core.executor.block_size for load, pool in zip(loads, self.pools, strict=True)
-        )
-        return StepLoad(
-            active_requests=sum(load.active_requests for load in loads),
-            waiting_requests=sum(load.waiting_requests for load in loads),
-            used_tokens=used,
-            allocated_blocks=sum(load.allocated_blocks for load in loads),
-            slot_utilization=used / slots if slots else 0.0,
-        )
-
-    @property
-    def slo_classes(self) -> tuple[str, ...]:
-        """Names of the classes that some pool has, in the order of the pools, each pool's most urgent first."""
-        return tuple(dict.fromkeys(name for pool in self.pools for name in pool.settings.slo_classes))
-
-    @property
-    def num_kv_blocks(self) -> int:
-        """Blocks of all pools' caches."""
-        return sum(pool.core.num_kv_blocks for pool in self.pools)
-
-    @property
-    def held_blocks(self) -> int:
-        """KV blocks that requests and sessions of all pools hold now."""
-        return sum(pool.core.held_blocks for pool in self.pools)
-
     def pool_of(self, request_id: str) -> str | None:
         """The name of the pool that a live request is in."""
         pool = self._placement.pool_of(request_id)
         return pool.name if pool is not None else None
-
-    def claim(self) -> None:
-        """Makes the caller the one that steps all pools; raises RunError where somebody steps one of them already."""
-        claimed: list[Pool] = []
-        try:
-            for pool in self.pools:
-                pool.core.claim()
-                claimed.append(pool)
-        except RunError:
-            for pool in claimed:
-                pool.core.relinquish()
-            raise
-
-    def relinquish(self) -> None:
-        """Ends the caller's claim."""
-        for pool in self.pools:
-            pool.core.relinquish()
-
-    def reopen(self) -> None:
-        """Takes requests again after a shutdown; for the thread that steps."""
-        for pool in self.pools:
-            pool.core.reopen()
-
-    def shut_down(self, *, drain: bool) -> None:
-        """See `EngineCore.shut_down`: each pool drains by its own settings."""
-        for pool in self.pools:
-            pool.core.shut_down(drain=drain)
 
     def add_request(
         self,
@@ -158,10 +89,6 @@ class RouterCore:
         pool = self._placement.pool_of(request_id)
         if pool is not None:
             pool.core.abort(request_id, cause)
-
-    def abort_all(self, cause: AbortCause) -> None:
-        for pool in self.pools:
-            pool.core.abort_all(cause)
 
     def finish(self, request_id: str) -> None:
         """See `EngineCore.finish`."""

@@ -19,13 +19,15 @@ class Routing:
     It goes by the requests so far and the pools' books alone, so the same requests at the same steps go the same way.
     """
 
-    def __init__(self, pools: Sequence[Pool], settings: RouterSettings, placement: Placement) -> None:
+    def __init__(
+        self, pools: Sequence[Pool], slo_classes: Sequence[str], settings: RouterSettings, placement: Placement
+    ) -> None:
+        """slo_classes: all that some pool has; the first of them is the class of requests that name none."""
         self._pools = tuple(pools)
         self._by_name = {pool.name: pool for pool in pools}
         self._choose = CHOICES[settings.choice]
         self._placement = placement
-        self._default_class = self._pools[0].settings.slo_classes[0]
-        self._classes = tuple(dict.fromkeys(name for pool in pools for name in pool.settings.slo_classes))
+        self._classes = slo_classes
 
     def with_class(self, request_id: str, terms: RequestTerms) -> RequestTerms:
         """The terms with a class that some pool has: their own, or the most urgent one of the first pool.
@@ -33,7 +35,7 @@ class Routing:
         Raises ConfigurationError where no pool has the class.
         """
         if terms.slo_class is None:
-            return replace(terms, slo_class=self._default_class)
+            return replace(terms, slo_class=self._classes[0])
         if terms.slo_class not in self._classes:
             raise ConfigurationError(
                 f"Request {request_id!r} has the SLO class {terms.slo_class!r}; expected one of "

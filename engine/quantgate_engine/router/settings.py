@@ -118,7 +118,7 @@ class PoolSettings:
     @property
     def slo_classes(self) -> tuple[str, ...]:
         """Names of the classes that the pool's engine has, the most urgent first."""
-        return tuple(slo_class.name for slo_class in self.engine.batching.slo_classes)
+        return self.engine.batching.class_names
 
 
 @dataclass(frozen=True, slots=True)
