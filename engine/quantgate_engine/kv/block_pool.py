@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
@@ -29,8 +30,9 @@ class BlockPool:
         self._on_evict = on_evict
         self._free = list(range(num_blocks - 1, -1, -1))
         self._holders: dict[int, set[str]] = {}
-        # The values mean nothing: a dict is a set that remembers the order, which here is the order of eviction.
-        self._cached: dict[int, None] = {}
+        # A set that remembers the order, which is that of eviction. Of a plain dict the first key is not found in O(1):
+        # whoever asks for it walks over all that were taken out before it.
+        self._cached: OrderedDict[int, None] = OrderedDict()
         self._kept: set[int] = set()
 
     @property
@@ -58,16 +60,19 @@ class BlockPool:
         """Whether the block will be cached, not free, when its last holder lets go."""
         return block in self._kept
 
-    def take(self, owner: str) -> int:
-        """One block for `owner` alone; raises BlockPoolError where all are held: callers ask for what is there."""
-        if not self._free:
+    def take(self, owner: str, count: int) -> list[int]:
+        """Blocks for `owner` alone; raises BlockPoolError where too many are held: callers ask for what is there."""
+        while len(self._free) < count:
             if not self._cached:
-                raise BlockPoolError(f"request {owner} asked for a block, and all {self.num_blocks} are held")
-            self._evict(next(iter(self._cached)))
-        block = self._free.pop()
-        self._holders[block] = {owner}
-        self.num_references += 1
-        return block
+                raise BlockPoolError(
+                    f"request {owner} asked for {count} blocks, and {self.num_held} of {self.num_blocks} are held"
+                )
+            self._evict()
+        taken = [self._free.pop() for _ in range(count)]
+        for block in taken:
+            self._holders[block] = {owner}
+        self.num_references += count
+        return taken
 
     def share(self, owner: str, block: int) -> None:
         """Makes `owner` one more holder of a block that is held or cached."""
@@ -102,8 +107,8 @@ class BlockPool:
                 else:
                     self._free.append(block)
 
-    def _evict(self, block: int) -> None:
-        del self._cached[block]
+    def _evict(self) -> None:
+        block, _ = self._cached.popitem(last=False)
         self._kept.remove(block)
         self._free.append(block)
         self._on_evict(block)

@@ -235,8 +235,8 @@ class KVManager:
 
     def _swap_in(self, owner: str, table: BlockTable) -> None:
         slots = self.host.slots_of(owner)
-        table.blocks.extend(self._pool.take(owner) for _ in slots)
         count = len(slots)
+        table.blocks.extend(self._pool.take(owner, count))
         self._copies.extend(map(BlockCopy, (owner,) * count, (CopyKind.SWAP_IN,) * count, slots, table.blocks))
         self.host.give_back(owner)
 
@@ -248,7 +248,7 @@ class KVManager:
             self._copy_tail(owner, table)
         if missing > 0:
             table.account(now_ns)
-            table.blocks.extend(self._pool.take(owner) for _ in range(missing))
+            table.blocks.extend(self._pool.take(owner, missing))
             self._owed_blocks -= missing
         table.snapshot = tuple(table.blocks)
         table.ready_slots = len(table.blocks) * self.block_size
@@ -256,7 +256,7 @@ class KVManager:
     def _copy_tail(self, owner: str, table: BlockTable) -> None:
         """The copy-on-write: what is written behind the shared part must not reach those who share the block."""
         shared = table.blocks[-1]
-        table.blocks[-1] = self._pool.take(owner)
+        [table.blocks[-1]] = self._pool.take(owner, 1)
         self._copies.append(BlockCopy(owner, CopyKind.FORK, shared, table.blocks[-1]))
         self._pool.give_back(owner, [shared])
         table.tail_is_foreign = False

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 Digest = Callable[[bytes], bytes]
 
 NO_BLOCK = -1
+_TOKEN_BYTES = array("q").itemsize
 
 
 def sha256(data: bytes) -> bytes:
@@ -53,16 +54,21 @@ class PrefixCache:
 
     def after(self, parent: Prefix, tokens: tuple[int, ...]) -> Prefix:
         """The prefix that `tokens`, one block of them, make after `parent`; it need not be in the cache."""
-        return Prefix(self._digest(parent.digest + array("q", tokens).tobytes()), tokens, parent)
+        return self._link(parent, tokens, _spelled(tokens))
 
     def chain(self, chain: list[Prefix], tokens: Callable[[int, int], tuple[int, ...]], num_tokens: int) -> None:
         """Lengthens `chain`, which starts with a root, by every full block that it lacks of the first `num_tokens`.
 
         tokens(start, stop) gives those of the sequence. Nothing is hashed twice, however often a request is looked at.
         """
-        for number in range(len(chain) - 1, num_tokens // self._block_size):
-            block = tokens(number * self._block_size, (number + 1) * self._block_size)
-            chain.append(self.after(chain[-1], block))
+        size = self._block_size
+        start, stop = (len(chain) - 1) * size, num_tokens // size * size
+        if start < stop:
+            missing = tokens(start, stop)
+            spelled, width = _spelled(missing), size * _TOKEN_BYTES
+            for block in range((stop - start) // size):
+                content = missing[block * size : (block + 1) * size]
+                chain.append(self._link(chain[-1], content, spelled[block * width : (block + 1) * width]))
 
     def find(self, wanted: Prefix) -> int | None:
         """The block that holds this very prefix, verified token by token to its first; None where there is none."""
@@ -81,11 +87,18 @@ class PrefixCache:
         self._entries[prefix.digest] = self._by_block[block] = prefix
         return True
 
+    def _link(self, parent: Prefix, tokens: tuple[int, ...], spelled: bytes) -> Prefix:
+        return Prefix(self._digest(parent.digest + spelled), tokens, parent)
+
     def forget(self, block: int) -> None:
         """The block is about to hold something else."""
         prefix = self._by_block.pop(block)
         del self._entries[prefix.digest]
         prefix.block = NO_BLOCK
+
+
+def _spelled(tokens: tuple[int, ...]) -> bytes:
+    return array("q", tokens).tobytes()
 
 
 def _same(entry: Prefix, wanted: Prefix) -> bool:

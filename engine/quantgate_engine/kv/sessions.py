@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,7 +50,7 @@ class SessionKeeper:
         self._lifetime_ns = round(settings.session_seconds * 1e9)
         self._max_blocks = settings.session_blocks
         self._on_let_go = on_let_go
-        self._sessions: dict[str, KeptSession] = {}
+        self._sessions: OrderedDict[str, KeptSession] = OrderedDict()
         self._num_blocks = 0
         self._now_ns = 0
 
