@@ -27,6 +27,8 @@ class EngineConfig:
     threads: compute threads; None leaves the library's default.
     max_overtakes: later requests that may be admitted before a waiting one that does not fit; then all wait for it.
     kernel_set: `auto` takes the fastest that runs here; `reference` and `cpu` ask for one.
+    deterministic: a request's tokens and log-probabilities depend neither on its batch mates nor on chunks, cache hits
+        and preemptions. Slower; see docs/determinism.md.
     kv_dtype: `auto` keeps keys and values as the activations are; `int8` needs about half the bytes of 16 bits.
     batching, admission, cache, preemption, timeouts: see those classes.
     """
@@ -39,6 +41,7 @@ class EngineConfig:
     threads: int | None = None
     max_overtakes: int = 32
     kernel_set: KernelSetName = AUTO
+    deterministic: bool = False
     kv_dtype: KVDtypeName = "auto"
     batching: BatchingSettings = field(default_factory=BatchingSettings)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)

@@ -6,23 +6,31 @@ import logging
 from collections.abc import Callable
 from functools import cache
 
+from quantgate_kernels.cpu.deterministic import DeterministicCpuKernels
 from quantgate_kernels.cpu.kernels import CpuKernels
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.kernel_set_names import AUTO
+from quantgate_kernels.reference.deterministic import DeterministicReferenceKernels
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.unavailable import KernelSetUnavailableError
 
 KERNEL_SETS: dict[str, Callable[[], KernelSet]] = {ReferenceKernels.name: ReferenceKernels, CpuKernels.name: CpuKernels}
 
+DETERMINISTIC_SETS: dict[str, Callable[[], KernelSet]] = {
+    ReferenceKernels.name: DeterministicReferenceKernels,
+    CpuKernels.name: DeterministicCpuKernels,
+}
+"""By the name of a set, its variant whose rows depend on nothing but themselves and their context."""
+
 FASTER_SETS: dict[str, tuple[str, ...]] = {"cpu": (CpuKernels.name,)}
 """By type of device, the sets to try before `reference`, which runs everywhere."""
 
 
-def make_kernel_set(name: str = AUTO, device: str = "cpu") -> KernelSet:
-    """The set of that name; `auto` takes the fastest that runs on this type of device.
+def make_kernel_set(name: str = AUTO, device: str = "cpu", deterministic: bool = False) -> KernelSet:
+    """The set of that name; `auto` takes the fastest that runs on this type of device. Or its deterministic variant.
 
     Raises KeyError, with the known names, for an unknown one, and KernelSetUnavailableError where a set that was asked
-    for by name cannot run here.
+    for by name cannot run here, or a deterministic variant is asked for and there is none.
     """
     if name == AUTO:
         name = _fastest(device)
@@ -30,7 +38,11 @@ def make_kernel_set(name: str = AUTO, device: str = "cpu") -> KernelSet:
         raise KeyError(f"unknown kernel set {name!r}; known: {AUTO}, {', '.join(sorted(KERNEL_SETS))}")
     if name != ReferenceKernels.name and name not in FASTER_SETS.get(device, ()):
         raise KernelSetUnavailableError(f"it does not run on the device {device}; choose {AUTO}")
-    return KERNEL_SETS[name]()
+    makers = DETERMINISTIC_SETS if deterministic else KERNEL_SETS
+    if name not in makers:
+        with_variants = ", ".join(sorted(DETERMINISTIC_SETS))
+        raise KernelSetUnavailableError(f"`{name}` has no deterministic variant; choose one that has ({with_variants})")
+    return makers[name]()
 
 
 @cache

@@ -21,6 +21,10 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
     "rope_and_write_kv": (*(POINTER,) * 9, *(COUNT,) * 4, THREADS),
     "decode_attention": (*(POINTER,) * 9, *(COUNT,) * 7, NUMBER, THREADS),
     "silu_and_mul": (*(POINTER,) * 2, *(COUNT,) * 2, THREADS),
+    "fixed_order_dense": (*(POINTER,) * 3, *(COUNT,) * 3, THREADS),
+    "fixed_order_logits": (*(POINTER,) * 3, *(COUNT,) * 3, THREADS),
+    "fixed_order_int8": (*(POINTER,) * 4, *(COUNT,) * 3, THREADS),
+    "fixed_order_int4": (*(POINTER,) * 4, *(COUNT,) * 4, THREADS),
 }
 """As declared at the end of each source file."""
 
@@ -36,6 +40,10 @@ class Functions:
     rope_and_write_kv: Callable[..., None]
     decode_attention: Callable[..., None]
     silu_and_mul: Callable[..., None]
+    fixed_order_dense: Callable[..., None]
+    fixed_order_logits: Callable[..., None]
+    fixed_order_int8: Callable[..., None]
+    fixed_order_int4: Callable[..., None]
     head_rescore: Callable[..., None] | None = None
     expand_int4: Callable[..., None] | None = None
 
