@@ -32,7 +32,8 @@ class KernelSet(Protocol):
     ) -> Tensor:
         """qkv [T, (heads + 2 kv_heads) * head_dim], cos and sin [T, head_dim] in float32 (half-rotation layout).
 
-        Rotates queries and keys, writes keys and values to `slots`, returns queries [T, heads, head_dim].
+        Rotates queries and keys, writes keys and values to `slots`, returns queries [T, heads, head_dim]. A cache with
+        scales takes codes: keys are quantized as they are in float32 after the rotation, values as they come.
         """
         ...
 
