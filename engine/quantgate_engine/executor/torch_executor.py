@@ -183,7 +183,7 @@ class TorchExecutor:
 
 def _kernel_set(config: EngineConfig, device: torch.device) -> KernelSet:
     try:
-        return make_kernel_set(config.kernel_set, device.type)
+        return make_kernel_set(config.kernel_set, device.type, deterministic=config.deterministic)
     except KernelSetUnavailableError as unavailable:
         raise ConfigurationError(
             f"EngineConfig.kernel_set asks for the `{config.kernel_set}` kernels, which cannot run here: {unavailable}."
