@@ -130,6 +130,16 @@ class AsyncLLM:
         return self._core.num_kv_blocks
 
     @property
+    def max_active_requests(self) -> int:
+        """Requests that may hold KV at once."""
+        return self._core.max_active_requests
+
+    @property
+    def slo_classes(self) -> tuple[str, ...]:
+        """Names of the SLO classes that requests may have, the most urgent first."""
+        return self._core.slo_classes
+
+    @property
     def aborts_by_cause(self) -> Mapping[AbortCause, int]:
         """Requests given up so far; causes that never came up may be missing."""
         return self._core.aborts_by_cause

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -29,7 +30,7 @@ def byte_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def load(byte_model: Path) -> Callable[..., LLM]:
     """Loads the model; an engine serves one server at a time."""
 
-    def load_with(**config: int) -> LLM:
+    def load_with(**config: Any) -> LLM:
         return LLM(byte_model, "fp32", **{"max_active_requests": 4, "max_step_tokens": 32, "block_size": 4} | config)
 
     return load_with

@@ -14,6 +14,7 @@ from quantgate_engine.server.app import create_app
 from quantgate_engine.server.serve import DrainingServer, bind, url_of
 from quantgate_engine.server.service import Service
 from quantgate_engine.server.settings import ServerSettings
+from quantgate_engine.stepped_engine import SteppedEngine
 
 LIMIT_S = 30
 """Only to turn a hang into a failure."""
@@ -22,8 +23,8 @@ STARTED_S = 1_700_000_000
 
 
 class RunningServer:
-    def __init__(self, llm: LLM, **settings: object) -> None:
-        app = create_app(llm, ServerSettings(served_name="tiny", **settings), lambda: float(STARTED_S))
+    def __init__(self, llm: LLM, core: SteppedEngine | None = None, **settings: object) -> None:
+        app = create_app(llm, ServerSettings(served_name="tiny", **settings), lambda: float(STARTED_S), core)
         self.service: Service = app.state.service
         self.llm = llm
         self._listening = bind("127.0.0.1", 0)

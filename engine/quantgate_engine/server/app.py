@@ -25,17 +25,24 @@ from quantgate_engine.server.rate_limit import RateLimiter
 from quantgate_engine.server.routes import health_router, model_router, text_router
 from quantgate_engine.server.service import Service
 from quantgate_engine.server.settings import ServerSettings
+from quantgate_engine.stepped_engine import SteppedEngine
 
 CLIENT_LEFT = 499
 """The status that nobody reads: nginx's word for a client that closed its connection."""
 
 
-def create_app(llm: LLM, settings: ServerSettings, epoch_seconds: Callable[[], float] = time.time) -> FastAPI:
+def create_app(
+    llm: LLM,
+    settings: ServerSettings,
+    epoch_seconds: Callable[[], float] = time.time,
+    core: SteppedEngine | None = None,
+) -> FastAPI:
     """The ASGI application over a loaded model. Its engine runs from start-up to shut-down.
 
-    `app.state.service` is the Service behind it.
+    epoch_seconds: the date that answers carry. core: what serves requests with the model, where that is more than
+    its own engine (pools behind a router). `app.state.service` is the Service behind it.
     """
-    service = Service(llm, settings, epoch_seconds)
+    service = Service(llm, settings, epoch_seconds, core)
 
     @asynccontextmanager
     async def engine_runs(_app: FastAPI) -> AsyncIterator[None]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.request_terms import RequestTerms
 from quantgate_engine.sampling.seeds import derived_seed
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.server.api_error import ApiError, bad_request
@@ -21,6 +22,7 @@ class Choice:
     request_id: str
     prompt_token_ids: tuple[int, ...]
     params: SamplingParams | None
+    terms: RequestTerms
 
 
 def make_choices(
@@ -34,11 +36,14 @@ def make_choices(
 ) -> list[Choice]:
     """`body.n` choices for each prompt; choice i of a prompt draws by the i-th seed made of the request's.
 
-    Raises ApiError 400 where the fields do not go together or a prompt could never run.
+    All but the first of a prompt are its forks, so that the prompt is computed once. Raises ApiError 400 where the
+    fields do not go together, the engine has no such SLO class, or a prompt could never run.
     """
     seed = service.seed_of(body.seed)
+    service.check_slo_class(body.slo_class)
     choices: list[Choice] = []
     for prompt in prompts:
+        first_id = f"{answer_id}-{len(choices)}"
         for number in range(body.n):
             try:
                 params = (
@@ -46,7 +51,8 @@ def make_choices(
                 )
             except ConfigurationError as wrong:
                 raise bad_request(str(wrong).replace("SamplingParams.", "")) from wrong
-            choice = Choice(len(choices), f"{answer_id}-{len(choices)}", prompt, params)
+            terms = body.terms(service.settings.request_timeout_s, fork_of=first_id if number else None)
+            choice = Choice(len(choices), f"{answer_id}-{len(choices)}", prompt, params, terms)
             _refuse_impossible(service, choice)
             choices.append(choice)
     return choices
@@ -55,7 +61,7 @@ def make_choices(
 def _refuse_impossible(service: Service, choice: Choice) -> None:
     if choice.params is None:
         return
-    refusal = service.engine.refusal(choice.request_id, choice.prompt_token_ids, choice.params)
+    refusal = service.engine.refusal(choice.request_id, choice.prompt_token_ids, choice.params, choice.terms)
     if refusal is not None:
         too_long = len(choice.prompt_token_ids) + choice.params.max_tokens > service.llm.max_context_tokens
         raise ApiError(400, refusal, code="context_length_exceeded" if too_long else "cannot_run")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from quantgate_engine.outputs import StreamEnd
 from quantgate_engine.request import AbortCause
-from quantgate_engine.server.api_error import ApiError, bad_request, unavailable
+from quantgate_engine.server.api_error import ApiError, unavailable
+
+_RETRY_AFTER_S = 1.0
 
 _ABORTED = {
     AbortCause.TIMEOUT.value: ("The request took longer than this server allows and was given up.", "timeout"),
@@ -16,7 +18,8 @@ _ABORTED = {
 def failure_of(end: StreamEnd) -> ApiError:
     """The error of a stream that did not finish."""
     if end.status == "rejected":
-        return bad_request(end.error or "The request can never run.")
+        # What could never run was refused before it reached the engine; this is want of room, which passes.
+        return unavailable(end.error or "The engine has no room for the request.", "no_room", _RETRY_AFTER_S)
     if end.status == "failed":
         return ApiError(500, f"The engine failed on this request: {end.error}.", error_type="server_error")
     message, code = _ABORTED.get(end.abort_cause or "", ("The request was given up.", "cancelled"))

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from quantgate_engine.errors import RunError
 from quantgate_engine.executor.base import SampledToken
-from quantgate_engine.outputs import StreamChunk
-from quantgate_engine.request import AbortCause
+from quantgate_engine.outputs import StreamChunk, StreamEnd
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.server.api_error import unavailable
 from quantgate_engine.server.choices import Choice
 from quantgate_engine.server.endings import failure_of
-from quantgate_engine.server.merge import merged
 from quantgate_engine.server.service import Service
+from quantgate_engine.server.usage import Usage
 from quantgate_engine.text.answer_text import AnswerText
 
 
@@ -54,52 +52,53 @@ class Answer:
         self.finish_reason = piece.finish_reason
 
 
-def generate_all(service: Service, choices: Sequence[Choice]) -> AsyncGenerator[Piece, None]:
-    """The pieces of all choices as they come. Raises ApiError where one of them does not come to its end."""
-    return merged([generate(service, choice) for choice in choices])
+async def generate(service: Service, choice: Choice, usage: Usage, offset: int = 0) -> AsyncGenerator[Piece, None]:
+    """The pieces of one choice; the last has its finish_reason.
 
-
-async def generate(service: Service, choice: Choice, offset: int = 0) -> AsyncGenerator[Piece, None]:
-    """The pieces of one choice; the last has its finish_reason. offset: characters that stand before the answer.
+    usage: counts its tokens, to the end of the generator. offset: characters that stand before the answer.
 
     Closing the generator early gives the request up as a disconnect. Raises ApiError where it does not come to its end.
     """
     if choice.params is None:
         yield Piece(choice.index, finish_reason="length")
         return
-    engine, loop = service.engine, asyncio.get_running_loop()
-    # The engine ends the stream: wherever the request stands then, waiting too, its reader learns the reason.
-    limit = loop.call_later(service.settings.request_timeout_s, engine.abort, choice.request_id, AbortCause.TIMEOUT)
-    reading = _Reading(service, choice, choice.params, offset)
+    reading = _Reading(service, choice, choice.params, usage, offset)
+    stream = service.engine.stream(choice.request_id, choice.prompt_token_ids, choice.params, choice.terms)
     try:
-        async with aclosing(engine.stream(choice.request_id, choice.prompt_token_ids, choice.params)) as chunks:
+        async with aclosing(stream) as chunks:
             async for chunk in chunks:
                 piece = reading.take(chunk)
                 if piece is not None:
                     yield piece
     except RunError as stopped:
         raise unavailable(str(stopped), "engine_stopped") from stopped
-    finally:
-        limit.cancel()
 
 
 class _Reading:
     """Turns the engine's chunks into pieces, and ends the request where a stop string has come."""
 
-    def __init__(self, service: Service, choice: Choice, params: SamplingParams, offset: int) -> None:
+    def __init__(self, service: Service, choice: Choice, params: SamplingParams, usage: Usage, offset: int) -> None:
         self._service = service
         self._choice = choice
         self._answer = AnswerText(service.tokenizer, params.stop)
+        self._usage = usage
         self._offset = offset
         self._num_tokens = 0
         self._finished = False
 
     def take(self, chunk: StreamChunk) -> Piece | None:
         """None where the answer was at its end before: what the engine drew meanwhile is nobody's."""
-        piece = None if self._finished else self._read(chunk)
-        if chunk.end is not None:
-            self._service.metrics.count_end(chunk.end, len(self._choice.prompt_token_ids), self._num_tokens)
-        return piece
+        try:
+            return None if self._finished else self._read(chunk)
+        finally:
+            if chunk.end is not None:
+                self._count(chunk.end)
+
+    def _count(self, end: StreamEnd) -> None:
+        self._service.metrics.count_end(end, len(self._choice.prompt_token_ids), self._num_tokens)
+        # A fork finds the whole prompt with the first choice of that prompt; what counts is what that one found.
+        if self._choice.terms.fork_of is None:
+            self._usage.cached_tokens += end.cached_prompt_tokens
 
     def _read(self, chunk: StreamChunk) -> Piece:
         end, answer = chunk.end, self._answer
@@ -113,6 +112,7 @@ class _Reading:
             if number != silent:
                 text += answer.push(token_id)
         self._num_tokens += len(chunk.token_ids)
+        self._usage.output_tokens += len(chunk.token_ids)
         finish_reason = end.finish_reason if end is not None else None
         if end is not None and not answer.stopped:
             text += answer.end()

@@ -16,7 +16,9 @@ from quantgate_engine.server.api_error import ApiError
 _MILLISECONDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000)
 _REQUESTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 REJECTIONS = frozenset({"queue_full", "shutting_down", "rate_limit_exceeded", "context_length_exceeded", "cannot_run"})
-"""Error codes that mean that a well-formed request was not let in."""
+"""Error codes that mean that a well-formed request was not let in by the server."""
+NO_ROOM = "no_room"
+"""Why the engine itself rejects a request: above a cap, or it waited too long."""
 
 
 class ServiceMetrics:
@@ -44,7 +46,7 @@ class ServiceMetrics:
         self._output_tokens = Counter("output_tokens", "Output tokens of finished requests.", registry=registry)
         self._finished = Counter("finished_count", "Requests that came to their end.", ["reason"], registry=registry)
         self._rejected = Counter("rejected_count", "Requests that were not let in.", ["reason"], registry=registry)
-        for reason in sorted(REJECTIONS):
+        for reason in sorted({*REJECTIONS, NO_ROOM}):
             self._rejected.labels(reason)
         _gauge("active_requests", "Requests that hold KV blocks.", registry, lambda: engine.load.active_requests)
         _gauge("waiting_requests", "Requests that wait for room.", registry, lambda: engine.load.waiting_requests)
@@ -72,6 +74,8 @@ class ServiceMetrics:
         """A request whose stream came to its end."""
         self._drain_steps()
         times = end.engine
+        if end.status == "rejected":
+            self._rejected.labels(NO_ROOM).inc()
         if end.status != "finished" or times is None:
             return
         self._finished.labels(end.finish_reason).inc()

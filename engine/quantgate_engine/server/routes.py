@@ -31,7 +31,11 @@ def model_router(service: Service) -> APIRouter:
             "owned_by": "quantgate",
             "root": info.name,
             "max_model_len": service.llm.max_context_tokens,
-            "quantgate": loaded | {"max_context_tokens": service.llm.max_context_tokens},
+            "quantgate": loaded
+            | {
+                "max_context_tokens": service.llm.max_context_tokens,
+                "slo_classes": service.engine.slo_classes,
+            },
         }
 
     @router.get("/v1/models")

@@ -17,6 +17,7 @@ from quantgate_engine.server.api_error import ApiError, bad_request
 from quantgate_engine.server.gate import Gate
 from quantgate_engine.server.metrics import ServiceMetrics
 from quantgate_engine.server.settings import ServerSettings
+from quantgate_engine.stepped_engine import SteppedEngine
 from quantgate_engine.text.token_pieces import TokenPieces
 
 # Below this many characters a thread costs more than the tokenizer does.
@@ -24,15 +25,21 @@ _SHORT_TEXT = 8_192
 
 
 class Service:
-    """A loaded model as one server serves it. epoch_seconds: the date that answers carry."""
+    """A loaded model as one server serves it; see `create_app`."""
 
-    def __init__(self, llm: LLM, settings: ServerSettings, epoch_seconds: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        llm: LLM,
+        settings: ServerSettings,
+        epoch_seconds: Callable[[], float],
+        core: SteppedEngine | None = None,
+    ) -> None:
         self.llm = llm
         self.settings = settings
-        self.engine = AsyncLLM(llm, settings.max_unread_chunks)
+        self.engine = AsyncLLM(core or llm, settings.max_unread_chunks)
         self.tokenizer = llm.tokenizer
         self.token_pieces = TokenPieces(llm.tokenizer)
-        self.gate = Gate(llm.config.max_active_requests + settings.max_queue)
+        self.gate = Gate(self.engine.max_active_requests + settings.max_queue)
         self.metrics = ServiceMetrics(self.engine)
         self.fingerprint = f"{llm.info.scheme}-{llm.info.weights_sha256[:12]}"
         self._epoch_seconds = epoch_seconds
@@ -60,6 +67,12 @@ class Service:
                 param="model",
                 code="model_not_found",
             )
+
+    def check_slo_class(self, name: str | None) -> None:
+        """Raises ApiError 400 for an SLO class that the engine does not have."""
+        known = self.engine.slo_classes
+        if name is not None and name not in known:
+            raise bad_request(f"slo_class is {name!r}; expected one of {', '.join(known)}.", "slo_class")
 
     def check_token_ids(self, token_ids: Sequence[int], param: str) -> None:
         """Raises ApiError 400 for a token that the model does not have."""

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 
-def usage(prompts: Iterable[tuple[int, ...]], output_tokens: int) -> dict[str, Any]:
-    """Each prompt counts once, however many choices it has; the tokens that stopped an answer count too."""
-    prompt_tokens = sum(map(len, prompts))
-    return {
-        "prompt_tokens": prompt_tokens,
-        "completion_tokens": output_tokens,
-        "total_tokens": prompt_tokens + output_tokens,
-    }
+@dataclass(slots=True)
+class Usage:
+    """Tokens of one request, counted while its choices are drawn.
+
+    Each prompt counts once, however many choices it has; the tokens that stopped an answer count too. cached_tokens:
+    those of the prompts that were found in the cache.
+    """
+
+    prompt_tokens: int
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+    def document(self) -> dict[str, Any]:
+        """The object `usage` of OpenAI's interface."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.output_tokens,
+            "total_tokens": self.prompt_tokens + self.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+        }

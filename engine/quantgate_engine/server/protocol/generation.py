@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from quantgate_engine.sampling_params import MAX_LOGIT_BIAS, MAX_LOGPROBS, MAX_PENALTY, SamplingParams
+from quantgate_engine.server.protocol.scheduling import SchedulingFields
 from quantgate_engine.server.protocol.unsupported import refuse_unsupported
 
 MAX_CHOICES = 128
@@ -30,8 +31,8 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class GenerationRequest(BaseModel):
-    """How an answer is to be drawn, and what is to be told about it.
+class GenerationRequest(SchedulingFields):
+    """How an answer is to be drawn and scheduled, and what is to be told about it.
 
     Fields without an effect on the answer (`user`, `metadata` ...) are ignored, and null is as good as absent. Beside
     OpenAI's fields stand those that vLLM has too: top_k, min_p, repetition_penalty, stop_token_ids, ignore_eos,

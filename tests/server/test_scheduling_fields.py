@@ -1,0 +1,177 @@
+"""What a request may say of its scheduling reaches the engine, and what the engine saved or refused is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from tests.server.requests import GREEDY
+from tests.server.running import LIMIT_S, RunningServer, wait_until
+
+from quantgate_engine import LLM
+from quantgate_engine.kv.settings import CacheSettings
+from quantgate_engine.request_terms import RequestTerms
+from quantgate_engine.router.over_model import pools_over
+from quantgate_engine.router.router_core import RouterCore
+from quantgate_engine.router.settings import PoolRule, PoolSettings, TokenRange
+from quantgate_engine.scheduler.admission.settings import AdmissionSettings
+
+PROMPT = "forty-two bytes of a prompt to be computed"
+FREELY: dict[str, Any] = {"max_tokens": 6, "extra_body": {"ignore_eos": True}}
+assert len(PROMPT) == 42
+
+
+@pytest.fixture
+def terms_seen(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> list[RequestTerms]:
+    """Of every request that reaches the engine."""
+    seen: list[RequestTerms] = []
+    add_request = server.llm.core.add_request
+
+    def add(request_id: str, prompt: Any, params: Any, terms: RequestTerms) -> Any:
+        seen.append(terms)
+        return add_request(request_id, prompt, params, terms)
+
+    monkeypatch.setattr(server.llm.core, "add_request", add)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def sharing(load: Callable[..., LLM]) -> Iterator[RunningServer]:
+    with RunningServer(load(cache=CacheSettings(prefix_sharing=True))) as running:
+        yield running
+
+
+def _post(server: RunningServer, path: str = "completions", **body: Any) -> httpx.Response:
+    return httpx.post(f"{server.url}/v1/{path}", json={"prompt": "a", "max_tokens": 2} | body, timeout=LIMIT_S)
+
+
+def test_the_fields_reach_the_engine(server: RunningServer, terms_seen: list[RequestTerms]) -> None:
+    fields = {"slo_class": "batch", "session_id": "s", "cache_salt": "pepper", "timeout_s": 5}
+    assert _post(server, **fields).status_code == 200
+    assert _post(server, timeout_s=1e6).status_code == 200
+    messages = [{"role": "user", "content": "a"}]
+    assert _post(server, "chat/completions", messages=messages, slo_class="interactive").status_code == 200
+    limit = server.service.settings.request_timeout_s
+    assert terms_seen == [
+        RequestTerms(slo_class="batch", timeout_s=5.0, session_id="s", cache_salt="pepper"),
+        RequestTerms(timeout_s=limit),
+        RequestTerms(slo_class="interactive", timeout_s=limit),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("slo_class", "urgent", "slo_class is 'urgent'; expected one of interactive, batch."),
+        ("slo_class", 3, "slo_class: Input should be a valid string."),
+        ("timeout_s", 0, "timeout_s: Input should be greater than 0."),
+        ("session_id", "", "session_id: String should have at least 1 character."),
+    ],
+)
+def test_what_they_cannot_be_is_told(server: RunningServer, field: str, value: Any, message: str) -> None:
+    answer = _post(server, **{field: value})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"], error["message"]) == (400, field, message)
+
+
+def test_the_classes_are_listed(client: openai.OpenAI) -> None:
+    assert client.models.retrieve("tiny").model_dump()["quantgate"]["slo_classes"] == ["interactive", "batch"]
+
+
+def test_a_prompt_is_computed_once_for_all_its_choices(server: RunningServer, client: openai.OpenAI) -> None:
+    """But for its last token, whose logits every choice draws from."""
+    before = server.llm.core.totals
+    computed, cached = before.prefill_tokens, before.cached_prompt_tokens
+    answer = client.completions.create(prompt=PROMPT, n=3, **FREELY, **GREEDY)
+    after = server.llm.core.totals
+    assert after.prefill_tokens - computed == 42 + 2
+    assert after.cached_prompt_tokens - cached == 2 * 41
+    [text] = {choice.text for choice in answer.choices}
+    assert text == client.completions.create(prompt=PROMPT, **FREELY, **GREEDY).choices[0].text
+    # Nothing of the prompt had been computed before the request came.
+    assert answer.usage is not None
+    assert answer.usage.prompt_tokens == 42
+    assert answer.usage.prompt_tokens_details is not None
+    assert answer.usage.prompt_tokens_details.cached_tokens == 0
+
+
+def test_cached_tokens_are_told_for_each_prompt_once(sharing: RunningServer) -> None:
+    """Blocks hold four tokens: of 42, ten blocks are full and found again."""
+    arguments: dict[str, Any] = {"prompt": [PROMPT, "98765 43210"], "n": 2, "stream": True} | FREELY | GREEDY
+    told = []
+    with openai.OpenAI(base_url=f"{sharing.url}/v1", api_key="none", max_retries=0, timeout=LIMIT_S) as client:
+        for extra in ({}, {}, {"cache_salt": "other"}):
+            body = {"extra_body": FREELY["extra_body"] | extra, "stream_options": {"include_usage": True}}
+            with client.completions.create(**(arguments | body)) as stream:
+                usage = list(stream)[-1].usage
+            assert usage is not None
+            assert usage.prompt_tokens_details is not None
+            told.append((usage.prompt_tokens, usage.prompt_tokens_details.cached_tokens))
+    assert told == [(53, 0), (53, 40 + 8), (53, 0)]
+
+
+class _Held:
+    """An engine whose steps wait until they are released."""
+
+    def __init__(self, llm: LLM) -> None:
+        self.entered, self._open = threading.Event(), threading.Event()
+        self._execute = llm.core.executor.execute
+        llm.core.executor.execute = self
+
+    def __call__(self, sequences: Any) -> Any:
+        self.entered.set()
+        assert self._open.wait(LIMIT_S)
+        return self._execute(sequences)
+
+    def release(self) -> None:
+        self._open.set()
+
+
+def test_a_request_is_given_up_after_its_own_time(load: Callable[..., LLM]) -> None:
+    llm = load()
+    held = _Held(llm)
+    with RunningServer(llm) as server, ThreadPoolExecutor(2) as pool:
+        patient = pool.submit(_post, server, max_tokens=3)
+        assert held.entered.wait(LIMIT_S)
+        hasty = pool.submit(_post, server, max_tokens=3, timeout_s=0.001)
+        wait_until(lambda: len(llm.core._requests) == 2)
+        threading.Event().wait(0.01)
+        held.release()
+        assert patient.result().status_code == 200
+        assert hasty.result().json()["error"]["code"] == "timeout"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_without_room_is_told_to_come_again_and_counted(load: Callable[..., LLM], stream: bool) -> None:
+    llm = load(max_active_requests=1, admission=AdmissionSettings(over_cap="reject"))
+    held = _Held(llm)
+    with RunningServer(llm) as server, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(_post, server)
+        assert held.entered.wait(LIMIT_S)
+        second = pool.submit(_post, server, stream=stream)
+        wait_until(lambda: len(llm.core._requests) == 2)
+        held.release()
+        assert first.result().status_code == 200
+        answer = second.result()
+        assert "the cap max_active_requests is 1; send it again later." in answer.text
+        assert '"code":"no_room"' in answer.text.replace(": ", ":")
+        assert stream or (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        metrics = httpx.get(f"{server.url}/metrics").text
+        assert 'rejected_count_total{reason="no_room"} 1.0' in metrics
+        assert llm.core.totals.rejected_count == 1
+
+
+def test_pools_serve_behind_one_address(load: Callable[..., LLM]) -> None:
+    llm = load()
+    short = PoolSettings("short", llm.config, rule=PoolRule(prompt_tokens=TokenRange(most=8)))
+    core = RouterCore(pools_over(llm, [short, PoolSettings("long", llm.config)]))
+    with RunningServer(llm, core=core) as server:
+        for prompt in ("a", PROMPT):
+            assert _post(server, prompt=prompt).status_code == 200
+        assert [pool.core.totals.prefill_tokens for pool in core.pools] == [1, 42]
+        assert server.service.engine.max_active_requests == 2 * llm.config.max_active_requests
