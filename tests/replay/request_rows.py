@@ -45,7 +45,7 @@ def step_table(*steps: dict[str, Any]) -> pa.Table:
     """Steps back to back; each names only what matters to the test."""
     rows = []
     for index, step in enumerate(steps):
-        row = dict.fromkeys(STEPS.names, 0) | {"arm_id": "fp16", "step_index": index} | step
+        row = dict.fromkeys(STEPS.names, 0) | {"arm_id": "fp16", "step_index": index, "pool": None} | step
         assert not set(step) - set(STEPS.names)
         rows.append(row)
     return pa.Table.from_pylist(rows, schema=STEPS)

@@ -229,7 +229,7 @@ def test_unknown_versions_and_columns_of_a_table_are_named(tmp_path: Path) -> No
     folder = store_complete_run(tmp_path)
     path = folder.path / "requests.parquet"
     pq.write_table(texts().replace_schema_metadata({"quantgate_schema_version": "99"}), path)
-    with pytest.raises(RunError, match="has schema version 99; this quantgate reads version 2"):
+    with pytest.raises(RunError, match="has schema version 99; this quantgate reads version 3"):
         load_run(folder.path)
     pq.write_table(texts().replace_schema_metadata({}), path)
     with pytest.raises(RunError, match="has schema version none"):

@@ -113,3 +113,19 @@ def test_the_extra_body_wins_and_null_takes_a_field_out() -> None:
     fields = build(extra_body=extra).fields
     assert "max_tokens" not in fields
     assert (fields["max_completion_tokens"], fields["temperature"]) == (9, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("slo_classes", "told"),
+    [
+        ((), {}),
+        (("interactive", "batch"), {"slo_class": "batch", "session_id": "s"}),
+        (("chat",), {"session_id": "s"}),
+    ],
+)
+def test_class_and_session_go_to_a_server_that_schedules_by_them(
+    slo_classes: tuple[str, ...], told: dict[str, str]
+) -> None:
+    request = PlannedRequest("r", 0, IDS, 9, slo_class="batch", session_id="s", prompt_text="Once")
+    fields = BodyBuilder(EndpointSettings(url=URL), "m", server(), DECODER, slo_classes).build(request).fields
+    assert {name: fields[name] for name in ("slo_class", "session_id") if name in fields} == told

@@ -36,6 +36,8 @@ class ArmManifest(_Strict):
     server: str | None = None
     tokenizer_fingerprint: str | None = None
     capabilities: dict[str, Any] = {}
+    kv_bytes_per_token: int | None = None
+    """Keys and values of all layers; None where it is not told."""
 
 
 class ModelManifest(_Strict):
@@ -113,6 +115,8 @@ class RunManifest(_Strict):
     command: list[str]
     suite: dict[str, Any] | None = None
     policy: dict[str, Any] | None = None
+    engine: dict[str, Any] | None = None
+    """What a run without a suite changed of the bundled engine's settings."""
     seed: int = Field(ge=0)
     model: ModelManifest
     arms: list[ArmManifest] = Field(min_length=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 def _column(name: str, kind: pa.DataType, unit: str, clock: str = "", nullable: bool = True) -> pa.Field[pa.DataType]:
@@ -91,6 +91,7 @@ STEPS = _schema(
         _column("request_abort_count", pa.int32(), "count", nullable=False),
         _column("rejected_count", pa.int32(), "count", nullable=False),
         _column("oom_count", pa.int32(), "count", nullable=False),
+        _column("pool", pa.string(), "name"),
     ]
 )
 

@@ -44,7 +44,7 @@ class ArmDescription:
     """What an arm is, as measured from the loaded target (not as configured): goes into the manifest and the report.
 
     None stands for what a target does not tell: a server's weight bytes and load time. `server` names the server
-    behind an endpoint; `capabilities` is what its probe found.
+    behind an endpoint; `capabilities` is what its probe found. `kv_bytes_per_token`: keys and values of all layers.
     """
 
     arm_id: str
@@ -64,6 +64,7 @@ class ArmDescription:
     server: str | None = None
     tokenizer_fingerprint: str | None = None
     capabilities: dict[str, Any] = field(default_factory=dict, hash=False)
+    kv_bytes_per_token: int | None = None
 
 
 class Target(Protocol):

@@ -6,28 +6,43 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from quantgate.targets.base import ArmDescription, ArmRole, TokenEvent
+from quantgate.targets.engine_terms import EngineTerms
 from quantgate.workload.plan import PlannedRequest
 from quantgate.workload.tokenizer_fingerprint import TEXT, fingerprint
 from quantgate_engine import LLM, AsyncLLM, SamplingParams
 from quantgate_engine.step_record import StepRecord
+from quantgate_engine.stepped_engine import SteppedEngine
 
 
 class BundledEngineTarget:
     """Serves a loaded LLM. Give the LLM the driver's clock, so that engine and driver times share one origin.
 
     Decoding is greedy: arms differ in their weights, never in their luck.
+
+    core: what serves requests with the LLM, where that is more than its own engine (pools behind a router). timeout_s:
+    how long a client waits for an answer.
     """
 
-    def __init__(self, llm: LLM, *, arm_id: str, role: ArmRole, notes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        llm: LLM,
+        *,
+        arm_id: str,
+        role: ArmRole,
+        core: SteppedEngine | None = None,
+        timeout_s: float | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
         self._llm = llm
-        self._engine = AsyncLLM(llm)
+        self._engine = AsyncLLM(core or llm)
         self._arm_id = arm_id
         self._role = role
         self._notes = notes
+        self._terms = EngineTerms(self._engine.slo_classes, timeout_s)
 
     @property
     def description(self) -> ArmDescription:
-        """As loaded; ask for it after the replay, because kernel paths become known as operations run."""
+        """As loaded; ask for it after the replay, when kernel paths and what had to be noted are known."""
         info = self._llm.info
         return ArmDescription(
             arm_id=self._arm_id,
@@ -38,24 +53,30 @@ class BundledEngineTarget:
             kv_dtype=info.kv_dtype,
             compute_dtype=info.compute_dtype,
             head_dtype=info.head_dtype,
+            kv_bytes_per_token=info.kv_bytes_per_token,
             weight_bytes=info.weight_bytes,
             linear_weight_bytes=info.linear_weight_bytes,
             load_seconds=info.load_seconds,
             kernel_set=info.kernel_set,
             kernel_paths=dict(info.kernel_paths),
-            notes=self._notes,
+            notes=(*self._notes, *self._terms.notes),
             tokenizer_fingerprint=fingerprint(self._llm.tokenizer.encode(TEXT, add_special_tokens=False)),
         )
 
     async def start(self) -> None:
         await self._engine.start()
 
+    def begin_turn(self) -> None:
+        """To be called before each of the arm's turns: what an earlier one left in the cache is not found in it."""
+        self._terms.begin_turn()
+
     async def stop(self) -> None:
         await self._engine.stop()
 
     async def submit(self, request: PlannedRequest) -> AsyncGenerator[TokenEvent, None]:
         params = SamplingParams(max_tokens=request.output_tokens, ignore_eos=request.ignore_eos)
-        async with aclosing(self._engine.stream(request.request_id, request.prompt_token_ids, params)) as chunks:
+        terms = self._terms.of(request)
+        async with aclosing(self._engine.stream(request.request_id, request.prompt_token_ids, params, terms)) as chunks:
             async for chunk in chunks:
                 yield TokenEvent(chunk.token_ids, end=chunk.end)
 

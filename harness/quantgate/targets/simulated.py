@@ -4,43 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 from quantgate.targets.base import ArmDescription, ArmRole, TokenEvent
+from quantgate.targets.engine_terms import EngineTerms
 from quantgate.workload.plan import PlannedRequest
-from quantgate_engine.clock import Clock, VirtualClock
+from quantgate_engine.clock import Clock
 from quantgate_engine.config import EngineConfig
-from quantgate_engine.engine import EngineCore
-from quantgate_engine.executor.simulated import SimulatedExecutor, StepCosts
+from quantgate_engine.executor.simulated import StepCosts
 from quantgate_engine.outputs import end_of
 from quantgate_engine.request import AbortCause
+from quantgate_engine.router.settings import PoolSettings
+from quantgate_engine.router.simulated import SimulatedDevice, SimulatedRouter
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.step_record import StepRecord
 from quantgate_engine.step_result import StepResult
 
 
-class _EngineClock:
-    """The engine's time: the loop's, except inside a step, where it runs ahead by what the step costs."""
-
-    def __init__(self, loop_clock: Clock) -> None:
-        self._loop_clock = loop_clock
-        self.step_clock = VirtualClock(loop_clock.now_ns())
-        self._in_step = False
-
-    def now_ns(self) -> int:
-        return self.step_clock.now_ns() if self._in_step else self._loop_clock.now_ns()
-
-    def begin_step(self) -> None:
-        self.step_clock.advance_ns(self._loop_clock.now_ns() - self.step_clock.now_ns())
-        self._in_step = True
-
-    def end_step(self) -> int:
-        """Nanoseconds that the loop has still to wait until the step is over."""
-        self._in_step = False
-        return self.step_clock.now_ns() - self._loop_clock.now_ns()
-
-
 class SimulatedTarget:
-    """Serves requests at the speed that `costs` give, on the clock of the event loop (virtual or real)."""
+    """Serves requests at the speed that `costs` give, on the clock of the event loop (virtual or real).
+
+    One engine with the settings `config`, whose pool has `num_blocks` blocks where the settings name no number; or the
+    pools of `router`, which must have been made with the same clock.
+    """
 
     def __init__(
         self,
@@ -49,16 +35,16 @@ class SimulatedTarget:
         costs: StepCosts | None = None,
         config: EngineConfig | None = None,
         num_blocks: int = 1024,
+        router: SimulatedRouter | None = None,
         arm_id: str = "simulated",
         role: ArmRole = "baseline",
     ) -> None:
-        config = config or EngineConfig()
-        self._clock = _EngineClock(clock)
-        executor = SimulatedExecutor(self._clock.step_clock, costs, num_blocks=num_blocks, block_size=config.block_size)
-        self._core = EngineCore(executor, config, self._clock)
+        self._router = router or _lone_engine(clock, costs, config or EngineConfig(), num_blocks)
+        self._core = self._router.core
+        self._terms = EngineTerms(self._core.slo_classes)
         self._readers: dict[str, asyncio.Queue[TokenEvent]] = {}
-        self._wake = asyncio.Event()
-        self._loop_task: asyncio.Task[None] | None = None
+        self._wakes = [asyncio.Event() for _ in self._router.devices]
+        self._device_tasks: list[asyncio.Task[None]] = []
         self.description = ArmDescription(
             arm_id=arm_id, role=role, target="simulator", model="none", scheme=arm_id, kv_dtype="none",
             compute_dtype="none", head_dtype="none", weight_bytes=0, linear_weight_bytes=0, load_seconds=0.0,
@@ -72,14 +58,18 @@ class SimulatedTarget:
 
     async def start(self) -> None:
         self._core.claim()
-        self._loop_task = asyncio.create_task(self._run_steps())
+        self._device_tasks = [
+            asyncio.create_task(self._run_steps(device, wake))
+            for device, wake in zip(self._router.devices, self._wakes, strict=True)
+        ]
 
     async def stop(self) -> None:
-        if self._loop_task is None:
+        if not self._device_tasks:
             return
-        self._loop_task.cancel()
-        await asyncio.wait([self._loop_task])
-        self._loop_task = None
+        for task in self._device_tasks:
+            task.cancel()
+        await asyncio.wait(self._device_tasks)
+        self._device_tasks = []
         self._core.relinquish()
 
     async def submit(self, request: PlannedRequest) -> AsyncGenerator[TokenEvent, None]:
@@ -88,8 +78,9 @@ class SimulatedTarget:
         ended = False
         try:
             params = SamplingParams(max_tokens=request.output_tokens, ignore_eos=request.ignore_eos)
-            self._core.add_request(request.request_id, request.prompt_token_ids, params)
-            self._wake.set()
+            terms = self._terms.of(request)
+            self._core.add_request(request.request_id, request.prompt_token_ids, params, terms)
+            self._wake_devices()
             while not ended:
                 event = await events.get()
                 ended = event.end is not None
@@ -98,7 +89,7 @@ class SimulatedTarget:
             del self._readers[request.request_id]
             if not ended:
                 self._core.abort(request.request_id, AbortCause.DISCONNECT)
-                self._wake.set()
+                self._wake_devices()
 
     def take_steps(self) -> list[StepRecord]:
         return self._core.take_steps()
@@ -106,14 +97,17 @@ class SimulatedTarget:
     def decode_text(self, token_ids: list[int]) -> str:
         return " ".join(str(token_id) for token_id in token_ids)
 
-    async def _run_steps(self) -> None:
+    def _wake_devices(self) -> None:
+        for wake in self._wakes:
+            wake.set()
+
+    async def _run_steps(self, device: SimulatedDevice, wake: asyncio.Event) -> None:
         while True:
-            self._wake.clear()
-            if not self._core.has_work:
-                await self._wake.wait()
-            self._clock.begin_step()
-            result = self._core.step()
-            await asyncio.sleep(self._clock.end_step() / 1e9)
+            while not device.has_work:
+                wake.clear()
+                await wake.wait()
+            result, duration_ns = device.step()
+            await asyncio.sleep(duration_ns / 1e9)
             self._publish(result)
 
     def _publish(self, result: StepResult) -> None:
@@ -122,3 +116,8 @@ class SimulatedTarget:
         for request_id in tokens | ends:
             if request_id in self._readers:
                 self._readers[request_id].put_nowait(TokenEvent(tokens.get(request_id, ()), end=ends.get(request_id)))
+
+
+def _lone_engine(clock: Clock, costs: StepCosts | None, config: EngineConfig, num_blocks: int) -> SimulatedRouter:
+    sized = replace(config, num_kv_blocks=config.num_kv_blocks or num_blocks)
+    return SimulatedRouter([PoolSettings("engine", sized)], clock=clock, costs=costs)

@@ -34,6 +34,7 @@ def describe(
         kv_dtype=build.kv_dtype or _UNKNOWN,
         compute_dtype=build.compute_dtype or _UNKNOWN,
         head_dtype=build.head_dtype or _UNKNOWN,
+        kv_bytes_per_token=build.kv_bytes_per_token,
         weight_bytes=build.weight_bytes,
         linear_weight_bytes=build.linear_weight_bytes,
         load_seconds=build.load_seconds,

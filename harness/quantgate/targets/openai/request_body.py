@@ -24,16 +24,23 @@ class BodyBuilder:
     """Decoding is greedy: arms differ in their weights, never in their luck.
 
     Of the fields beyond OpenAI's, `return_token_ids` goes only to servers that were found to take it, and `ignore_eos`,
-    where the plan forces lengths, to all that were not found to disregard it.
+    where the plan forces lengths, to all that were not found to disregard it. Class and session go to a server that
+    tells by which SLO classes it schedules; a class that is none of those is left out: that means the most urgent one.
     """
 
     def __init__(
-        self, settings: EndpointSettings, model: str, capabilities: Capabilities | None, tokenizer: Tokenizer | None
+        self,
+        settings: EndpointSettings,
+        model: str,
+        capabilities: Capabilities | None,
+        tokenizer: Tokenizer | None,
+        slo_classes: tuple[str, ...] = (),
     ) -> None:
         self._settings = settings
         self._model = model
         self._capabilities = capabilities
         self._tokenizer = tokenizer
+        self._slo_classes = slo_classes
         self._forms = allowed_forms(settings, capabilities)
 
     def build(self, request: PlannedRequest) -> RequestBody:
@@ -53,10 +60,17 @@ class BodyBuilder:
                 fields["ignore_eos"] = True
             if self._capabilities.token_ids_returned:
                 fields["return_token_ids"] = True
+        fields |= self._scheduling(request)
         if self._settings.chat_template_kwargs and dialect is DIALECTS["chat"]:
             fields["chat_template_kwargs"] = self._settings.chat_template_kwargs
         fields |= self._settings.extra_body
         return RequestBody(dialect, {key: value for key, value in fields.items() if value is not None})
+
+    def _scheduling(self, request: PlannedRequest) -> dict[str, Any]:
+        if not self._slo_classes:
+            return {}
+        known = request.slo_class in self._slo_classes
+        return {"slo_class": request.slo_class if known else None, "session_id": request.session_id}
 
 
 def allowed_forms(settings: EndpointSettings, capabilities: Capabilities | None) -> tuple[PromptChoice, ...]:

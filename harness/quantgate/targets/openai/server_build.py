@@ -8,7 +8,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class ServerBuild(BaseModel):
-    """The loaded model as the server measured it (see `targets.base.ArmDescription`); None: not told."""
+    """The loaded model as the server measured it (see `targets.base.ArmDescription`); None: not told.
+
+    slo_classes: those that its engine schedules by, the most urgent first.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -16,6 +19,7 @@ class ServerBuild(BaseModel):
     weights_sha256: str | None = None
     tokenizer_sha256: str | None = None
     kv_dtype: str | None = None
+    kv_bytes_per_token: int | None = None
     compute_dtype: str | None = None
     head_dtype: str | None = None
     weight_bytes: int | None = None
@@ -24,6 +28,7 @@ class ServerBuild(BaseModel):
     kernel_set: str | None = None
     kernel_paths: dict[str, str] = {}
     max_context_tokens: int | None = None
+    slo_classes: tuple[str, ...] = ()
 
 
 def build_in(entry: dict[str, Any]) -> ServerBuild | None:

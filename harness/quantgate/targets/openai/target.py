@@ -123,7 +123,8 @@ class OpenAITarget:
         return "" if self._tokenizer is None else self._tokenizer.decode(token_ids)
 
     def _body_builder(self) -> BodyBuilder:
-        return BodyBuilder(self._settings, self._facts.model, self._capabilities, self._tokenizer)
+        slo_classes = self._facts.build.slo_classes if self._facts.build is not None else ()
+        return BodyBuilder(self._settings, self._facts.model, self._capabilities, self._tokenizer, slo_classes)
 
 
 def _unanswered(error: EndpointError) -> RequestEnd:
