@@ -10,14 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from quantgate.arm_life.settings import COMMAND_FIELD
 from quantgate.arms.config import ArmConfig, BundledArmConfig, OpenAIArmConfig
+from quantgate.engine_settings.engine import EngineSettings
 from quantgate.quality.config import QualityConfig
 from quantgate.traces.import_settings import OtherParts
 from quantgate.validation import load_yaml_model
 from quantgate.workload.blocks import USUAL_BLOCKS
 from quantgate.workload.transforms import WorkloadTransform
-from quantgate_engine import EngineConfig
-from quantgate_engine.errors import ConfigurationError
-from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
 
 SUITE_SCHEMA: Literal["quantgate.suite/1"] = "quantgate.suite/1"
 AA_SUFFIX = "-aa"
@@ -26,29 +24,6 @@ AA_SUFFIX = "-aa"
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
-
-
-class EngineSettings(_Strict):
-    """The bundled engine's settings, the same for every arm of it (see `quantgate_engine.EngineConfig`)."""
-
-    max_active_requests: int = Field(16, ge=1)
-    max_step_tokens: int = Field(256, ge=1)
-    block_size: int = Field(16, ge=1)
-    num_kv_blocks: int | None = Field(None, ge=1)
-    max_context_tokens: int | None = Field(None, ge=1)
-    threads: int | None = Field(None, ge=1)
-    kernel_set: KernelSetName = AUTO
-
-    @model_validator(mode="after")
-    def _the_engine_takes_them(self) -> Self:
-        try:
-            self.to_engine_config()
-        except ConfigurationError as error:
-            raise ValueError(str(error).replace("EngineConfig.", "")) from None
-        return self
-
-    def to_engine_config(self) -> EngineConfig:
-        return EngineConfig(**self.model_dump())
 
 
 class WorkloadConfig(_Strict):

@@ -7,17 +7,36 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import yaml
 from pydantic import BaseModel
 from tests.docs.pages import ROOT, read, section, table_rows, words_in_code
 
 from quantgate.arm_life.settings import LaunchSettings, ReadyCheck, StopSettings
 from quantgate.arms.config import BundledArmConfig
+from quantgate.engine_settings.engine import EngineSettings
+from quantgate.engine_settings.groups import (
+    AdmissionGroup,
+    BatchingGroup,
+    CacheGroup,
+    PreemptionGroup,
+    TimeoutsGroup,
+)
+from quantgate.engine_settings.pools import PoolEntry, RouterGroup
 from quantgate.quality.config import DistributionConfig, QualityConfig, TaskConfig
-from quantgate.suite import EngineSettings, Suite, WorkloadConfig, load_suite
+from quantgate.suite import Suite, WorkloadConfig, load_suite
 from quantgate.targets.openai.settings import EndpointSettings
 from quantgate.workload.transforms import WorkloadTransform
 
 PAGE = read("docs/suites.md")
+GROUPS: dict[str, type[BaseModel]] = {
+    "batching": BatchingGroup,
+    "admission": AdmissionGroup,
+    "cache": CacheGroup,
+    "preemption": PreemptionGroup,
+    "timeouts": TimeoutsGroup,
+    "pools": PoolEntry,
+    "router": RouterGroup,
+}
 SERVERS = read("docs/servers.md")
 
 
@@ -36,6 +55,7 @@ def _fields(model: type[BaseModel], prefix: str = "") -> set[str]:
         (PAGE, "## The file", _fields(Suite)),
         (PAGE, "## arms", _fields(BundledArmConfig)),
         (PAGE, "## engine", _fields(EngineSettings)),
+        *((PAGE, "## engine", _fields(group, f"{name}.")) for name, group in GROUPS.items()),
         (PAGE, "## workload", _fields(WorkloadConfig)),
         (PAGE, "## quality", _fields(QualityConfig)),
         (PAGE, "## quality", _fields(DistributionConfig, "distribution.") | _fields(TaskConfig, "tasks.<name>.")),
@@ -66,3 +86,12 @@ def test_the_example_is_a_suite(tmp_path: Path) -> None:
     file = tmp_path / "example.yaml"
     file.write_text(example[1], encoding="utf-8")
     assert load_suite(file).suite.name == "mine"
+
+
+def test_the_engines_defaults_are_told_as_they_are() -> None:
+    defaults = EngineSettings().model_dump(mode="json")
+    told = {row[0]: row[2] for row in table_rows(section(PAGE, "## engine"))}
+    for names, cell in told.items():
+        group, _, field = words_in_code(names)[0].rpartition(".")
+        if group != "pools" and re.fullmatch(r"[\d.]+|true|false|`[a-z-]+`", cell):
+            assert yaml.safe_load(cell.strip("`")) == (defaults[group] if group else defaults)[field], names

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from quantgate.arms.config import BundledArmConfig
 from quantgate.arms.opened_arm import OpenedArm
+from quantgate.engine_settings.engine import EngineSettings
+from quantgate.engine_settings.loading import load_engine
 from quantgate.quality.bundled_engine import BundledEngineModel
 from quantgate.replay.arms import ReplayArm
 from quantgate.store.manifest import ModelManifest
 from quantgate.targets.bundled_engine import BundledEngineTarget
-from quantgate_engine import LLM, EngineConfig
 from quantgate_engine.quant.perturbation import WeightPerturbation
 
 
 def open_bundled_arm(
-    arm: BundledArmConfig, model: str, engine: EngineConfig, perturbation: WeightPerturbation | None
+    arm: BundledArmConfig,
+    model: str,
+    engine: EngineSettings,
+    perturbation: WeightPerturbation | None,
+    timeout_s: float | None,
 ) -> OpenedArm:
-    """Raises ModelError or ConfigurationError where the model, the scheme or a setting is wrong."""
-    llm = LLM(model, scheme=arm.scheme, config=engine, perturbation=perturbation)
-    info = llm.info
+    """timeout_s: how long a client waits for its answer.
+
+    Raises ModelError or ConfigurationError where the model, the scheme or a setting is wrong.
+    """
+    loaded = load_engine(model, arm.scheme, engine, kv_dtype=arm.kv_dtype, perturbation=perturbation)
+    llm, info = loaded.llm, loaded.llm.info
+    target = BundledEngineTarget(llm, arm_id=arm.arm_id, role=arm.role, core=loaded.core, timeout_s=timeout_s)
     return OpenedArm(
         config=arm,
-        replay=ReplayArm(arm.arm_id, arm.role, BundledEngineTarget(llm, arm_id=arm.arm_id, role=arm.role)),
+        replay=ReplayArm(arm.arm_id, arm.role, target),
         quality_model=BundledEngineModel(llm),
         tokenizer=llm.tokenizer,
         max_context_tokens=llm.max_context_tokens,
@@ -30,4 +39,5 @@ def open_bundled_arm(
             tokenizer_sha256=info.tokenizer_sha256,
             provenance=info.provenance,
         ),
+        begin_turn=target.begin_turn,
     )

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from quantgate.arm_life.settings import LaunchSettings
 from quantgate.targets.openai.settings import EndpointSettings
+from quantgate_engine.kv.settings import KVDtypeName
 
 BUNDLED: Literal["bundled"] = "bundled"
 OPENAI: Literal["openai"] = "openai"
@@ -15,7 +16,10 @@ _ID = r"^[A-Za-z0-9._-]*$"
 
 
 class BundledArmConfig(BaseModel):
-    """One precision of the suite's model on the bundled engine. The id defaults to the scheme."""
+    """One precision of the suite's model on the bundled engine, weights and KV cache. The id defaults to the scheme.
+
+    kv_dtype: null takes that of the suite's engine.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,6 +27,7 @@ class BundledArmConfig(BaseModel):
     scheme: str
     id: str = Field("", pattern=_ID)
     role: Literal["baseline", "candidate"] = "candidate"
+    kv_dtype: KVDtypeName | None = None
 
     @property
     def arm_id(self) -> str:

@@ -12,6 +12,7 @@ from quantgate.progress import ProgressReporter
 from quantgate_engine import LLM, EngineConfig
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.compute_thread import on_compute_thread
+from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.config import DecoderConfig, read_decoder_config
 from quantgate_engine.quant.schemes import find_scheme
@@ -32,6 +33,8 @@ class BenchSettings:
     seed: int
     threads: int | None
     max_step_tokens: int
+    kv_dtype: KVDtypeName = "auto"
+    deterministic: bool = False
 
     @property
     def step_tokens(self) -> int:
@@ -57,6 +60,8 @@ class BenchSettings:
             num_kv_blocks=_in_blocks(longest) // _BLOCK_SIZE,
             max_context_tokens=max(self.longest_prefill, self.longest_decode),
             threads=self.threads,
+            kv_dtype=self.kv_dtype,
+            deterministic=self.deterministic,
         )
 
     def require_context(self, limit: int) -> None:
@@ -111,6 +116,7 @@ def bench_arms(settings: BenchSettings, progress: ProgressReporter) -> dict[str,
         "model": settings.model,
         "decode_context_tokens": settings.context_tokens,
         "repeats": settings.repeats,
+        "deterministic": settings.deterministic,
         "device_limits": {
             "read_bytes_per_s": limits.read_bytes_per_s,
             "matmul_ops_per_s": limits.matmul_ops_per_s,
@@ -136,6 +142,7 @@ def _described(llm: LLM) -> dict[str, Any]:
         "compute_dtype": info.compute_dtype,
         "head_dtype": info.head_dtype,
         "kv_dtype": info.kv_dtype,
+        "kv_bytes_per_token": info.kv_bytes_per_token,
         "kernel_set": info.kernel_set,
         "load_seconds": info.load_seconds,
         "weight_bytes": info.weight_bytes,

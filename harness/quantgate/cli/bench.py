@@ -10,8 +10,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from quantgate.cli.engine_flags import ENGINE_DEFAULTS
 from quantgate.progress import ProgressReporter
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.kv.settings import KVDtypeName
 
 Value = TypeVar("Value", int, str)
 
@@ -26,6 +28,12 @@ def bench(
     context: Annotated[int, typer.Option(min=1, help="Context tokens of each request while decode is measured.")] = 512,
     repeats: Annotated[int, typer.Option(min=1, help="Measurements of each figure; the median is reported.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random prompts.")] = 0,
+    kv_dtype: Annotated[
+        KVDtypeName, typer.Option(help="Precision of the KV cache of all arms.")
+    ] = ENGINE_DEFAULTS.kv_dtype,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Measure the kernels of the deterministic mode.")
+    ] = ENGINE_DEFAULTS.deterministic,
     threads: Annotated[int | None, typer.Option(min=1, help="Compute threads.")] = None,
     max_step_tokens: Annotated[int, typer.Option(min=1, help="Token budget of one engine step.")] = 512,
     json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
@@ -46,6 +54,8 @@ def bench(
         seed=seed,
         threads=threads,
         max_step_tokens=max_step_tokens,
+        kv_dtype=kv_dtype,
+        deterministic=deterministic,
     )
     if not settings.schemes:
         raise ConfigurationError("--schemes names no scheme; expected a list such as fp16,int4-g64.")
@@ -85,6 +95,9 @@ def _print_table(document: dict[str, Any]) -> None:
     table.add_row("weight bytes", *(f"{arm['weight_bytes'] / 1e6:,.1f} MB" for arm in arms.values()))
     table.add_row("load", *(f"{arm['load_seconds']:.2f} s" for arm in arms.values()))
     table.add_row("compute dtype", *(str(arm["compute_dtype"]) for arm in arms.values()))
+    table.add_row(
+        "KV cache", *(f"{arm['kv_dtype']}, {arm['kv_bytes_per_token']:,} bytes a token" for arm in arms.values())
+    )
     for figure, size, values, bounds in bench_rows(document):
         kind, unit = figure.split("_")[0], "prompt tokens" if figure.startswith("prefill") else "requests"
         cells = (f"{values[arm_id]:,.0f} ({values[arm_id] / bounds[arm_id]:.0%})" for arm_id in arms)

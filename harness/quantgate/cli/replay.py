@@ -9,39 +9,25 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from quantgate.cli.engine_flags import EngineFlags
+from quantgate.cli.flag_groups import takes_flag_groups
 from quantgate.cli.flag_values import settings_from_flags
 from quantgate.cli.run import DEFAULT_RESULTS
-from quantgate.cli.traffic_flags import (
-    ClipPolicyFlag,
-    LimitFlag,
-    MaxOutputTokensFlag,
-    MaxPromptTokensFlag,
-    SampleFlag,
-    SpeedFlag,
-    ThinFlag,
-    WindowFlag,
-    chosen_transforms,
-)
+from quantgate.cli.traffic_flags import TrafficFlags
 from quantgate.progress import ProgressReporter
 
 
+@takes_flag_groups
 def replay(
     trace: Annotated[Path, typer.Argument(help="Trace: quantgate JSONL, request log, or Azure LLM inference CSV.")],
+    *,
     model: Annotated[str, typer.Option(help="Known name, Hugging Face folder or id, or GGUF file.")] = (
         "smollm2-135m-instruct"
     ),
     scheme: Annotated[str, typer.Option(help="Precision of the arm.")] = "fp16",
     trace_format: Annotated[str | None, typer.Option("--format", help="Reader; default: by the first line.")] = None,
-    window: WindowFlag = None,
-    speed: SpeedFlag = 1.0,
-    thin: ThinFlag = 1.0,
-    max_prompt_tokens: MaxPromptTokensFlag = None,
-    max_output_tokens: MaxOutputTokensFlag = None,
-    clip_policy: ClipPolicyFlag = "drop",
-    limit: LimitFlag = None,
-    sample: SampleFlag = None,
-    max_active_requests: Annotated[int, typer.Option(min=1, help="Requests that hold KV at the same time.")] = 16,
-    max_step_tokens: Annotated[int, typer.Option(min=1, help="Token budget of one engine step.")] = 256,
+    traffic: TrafficFlags,
+    engine: EngineFlags,
     request_timeout: Annotated[float | None, typer.Option(help="Seconds that a client waits for an answer.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of thinning and of stand-in prompts.")] = 0,
     results: Annotated[Path, typer.Option(help="Folder that the run's folder is made in.")] = DEFAULT_RESULTS,
@@ -56,30 +42,18 @@ def replay(
     from quantgate.run.arms import ArmPlan
     from quantgate.run.replay_trace import replay_trace
     from quantgate.run.session import RunOptions
-    from quantgate.suite import EngineSettings, WorkloadConfig
+    from quantgate.suite import WorkloadConfig
 
     workload = settings_from_flags(
         WorkloadConfig,
         {
             "trace": str(trace),
             "format": trace_format,
-            "transforms": chosen_transforms(
-                window=window,
-                speed=speed,
-                thin=thin,
-                max_prompt_tokens=max_prompt_tokens,
-                max_output_tokens=max_output_tokens,
-                clip_policy=clip_policy,
-                limit=limit,
-                sample=sample,
-            ),
+            "transforms": traffic.transforms(),
             "blocks": 1,
             "request_timeout_s": request_timeout,
         },
         {"request_timeout_s": "--request-timeout"},
-    )
-    engine = settings_from_flags(
-        EngineSettings, {"max_active_requests": max_active_requests, "max_step_tokens": max_step_tokens}, {}
     )
     console = Console(stderr=True)
     folder, stored = replay_trace(
@@ -88,8 +62,9 @@ def replay(
             arms=[BundledArmConfig(scheme=scheme, role="baseline")],
             model=model,
             tokenizer=None,
-            engine=engine,
+            engine=engine.settings(),
             aa=False,
+            request_timeout_s=request_timeout,
         ),
         workload,
         seed,

@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
+from quantgate.cli.flag_groups import takes_flag_groups
 from quantgate.cli.flag_values import settings_from_flags
-from quantgate.cli.traffic_flags import (
-    ClipPolicyFlag,
-    LimitFlag,
-    MaxOutputTokensFlag,
-    MaxPromptTokensFlag,
-    SampleFlag,
-    SpeedFlag,
-    ThinFlag,
-    WindowFlag,
-    chosen_transforms,
-)
+from quantgate.cli.traffic_flags import TrafficFlags
 from quantgate.progress import ProgressReporter
 from quantgate_engine.errors import ConfigurationError
 
@@ -44,9 +35,11 @@ _ONLY_WITH_SERVERS = frozenset(
 )  # fmt: skip
 
 
+@takes_flag_groups
 def run(
     context: typer.Context,
     suite: Annotated[str | None, typer.Argument(help="Suite file or bundled suite; default: quick.")] = None,
+    *,
     policy: Annotated[str | None, typer.Option(help="Policy file or name; default: the suite's own.")] = None,
     model: Annotated[str | None, typer.Option(help="Another model than the suite's; with servers, theirs.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Another seed than the suite's.")] = None,
@@ -98,14 +91,7 @@ def run(
     output_lengths: Annotated[
         Literal["auto", "forced", "natural"], typer.Option(help="Who ends an answer.", rich_help_panel=_TRAFFIC)
     ] = "auto",
-    window: WindowFlag = None,
-    speed: SpeedFlag = 1.0,
-    thin: ThinFlag = 1.0,
-    max_prompt_tokens: MaxPromptTokensFlag = None,
-    max_output_tokens: MaxOutputTokensFlag = None,
-    clip_policy: ClipPolicyFlag = "drop",
-    limit: LimitFlag = None,
-    sample: SampleFlag = None,
+    traffic: TrafficFlags,
     blocks: Annotated[
         int | None,
         typer.Option(min=1, help="Counterbalanced blocks of a pass; default: 4 at most.", rich_help_panel=_TRAFFIC),
@@ -145,16 +131,6 @@ def run(
             raise ConfigurationError(
                 "Servers are judged by --baseline URL, --candidate URL and --log FILE together, without a suite."
             )
-        transforms = chosen_transforms(
-            window=window,
-            speed=speed,
-            thin=thin,
-            max_prompt_tokens=max_prompt_tokens,
-            max_output_tokens=max_output_tokens,
-            clip_policy=clip_policy,
-            limit=limit,
-            sample=sample,
-        )
         workload = settings_from_flags(
             WorkloadConfig,
             {
@@ -164,7 +140,7 @@ def run(
                 "redact": not no_redact,
                 "other_parts": other_parts,
                 "history": history,
-                "transforms": transforms,
+                "transforms": traffic.transforms(),
                 "blocks": blocks or "auto",
                 "passes": passes or (2 if one_at_a_time else 1),
                 "output_lengths": output_lengths,

@@ -11,34 +11,42 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from quantgate.cli.engine_flags import ENGINE_DEFAULTS, EngineFlags
+from quantgate.cli.flag_groups import takes_flag_groups
 from quantgate.cli.flag_values import finite
 from quantgate_engine.errors import ConfigurationError
-from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
+from quantgate_kernels.kernel_set_names import KernelSetName
 
 SERVE_SCHEMA = "quantgate.serve/1"
 
 _RATE = re.compile(r"(\d+)(?:/min)?")
 
 
+@takes_flag_groups
 def serve(
     model: Annotated[str, typer.Argument(help="Known name, Hugging Face folder or id, or GGUF file.")],
+    *,
     scheme: Annotated[str, typer.Option(help="Quantization scheme, such as fp16, int8-w8a16 or int4-g64.")] = "fp16",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
     served_model_name: Annotated[
         str | None, typer.Option(help="The model's name in requests; its own by default.")
     ] = None,
-    max_active_requests: Annotated[int, typer.Option(min=1, help="Requests that are computed at a time.")] = 16,
-    max_step_tokens: Annotated[int, typer.Option(min=1, help="Token budget of one engine step.")] = 256,
+    engine: EngineFlags,
     max_context_tokens: Annotated[
         int | None, typer.Option(min=1, help="Longest prompt plus answer; the model's limit by default.")
     ] = None,
-    block_size: Annotated[int, typer.Option(min=1, help="Token slots of one KV block.")] = 16,
+    block_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Token slots of one KV block.", show_default=str(ENGINE_DEFAULTS.block_size)),
+    ] = None,
     num_kv_blocks: Annotated[
         int | None, typer.Option(min=1, help="Blocks of the KV cache; by default for all active requests.")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Compute threads.")] = None,
-    kernel_set: Annotated[KernelSetName, typer.Option(help="Kernels to compute with.")] = AUTO,
+    kernel_set: Annotated[
+        KernelSetName | None, typer.Option(help="Kernels to compute with.", show_default=ENGINE_DEFAULTS.kernel_set)
+    ] = None,
     api_key_env: Annotated[
         list[str] | None,
         typer.Option(help="Environment variable with the key that clients must send (commas separate several)."),
@@ -71,25 +79,28 @@ def serve(
     if not api_keys and not _is_loopback(host):
         _tell(console, f"Warning: {host} is open to the network and there is no API key; set one with --api-key-env.")
 
-    from quantgate_engine import LLM, EngineConfig
+    from quantgate.engine_settings.loading import load_engine
     from quantgate_engine.server.app import create_app
     from quantgate_engine.server.serve import bind, url_of
     from quantgate_engine.server.serve import serve as run_server
     from quantgate_engine.server.settings import ServerSettings
 
-    config = EngineConfig(
-        max_active_requests=max_active_requests,
-        max_step_tokens=max_step_tokens,
+    settings = engine.settings(
         max_context_tokens=max_context_tokens,
         block_size=block_size,
         num_kv_blocks=num_kv_blocks,
         threads=threads,
         kernel_set=kernel_set,
     )
+    if "timeouts" in settings.model_fields_set:
+        raise ConfigurationError(
+            f"{engine.engine}, field timeouts: a server has --request-timeout and --drain-seconds for that; remove it."
+        )
     with bind(host, port) as listening:
-        llm = LLM(model, scheme, config)
-        settings = ServerSettings(
-            served_name=served_model_name or llm.info.name,
+        loaded = load_engine(model, scheme, settings)
+        info = loaded.llm.info
+        server = ServerSettings(
+            served_name=served_model_name or info.name,
             api_keys=api_keys,
             requests_per_minute=requests_per_minute,
             max_body_bytes=max_body_bytes,
@@ -102,12 +113,12 @@ def serve(
         url = url_of(listening)
 
         def ready() -> None:
-            _tell(console, f"serving on {url} ({settings.served_name}, {llm.info.scheme})")
+            _tell(console, f"serving on {url} ({server.served_name}, {info.scheme})")
             if json_output:
-                line = {"schema": SERVE_SCHEMA, "url": url, "model": settings.served_name, "scheme": llm.info.scheme}
+                line = {"schema": SERVE_SCHEMA, "url": url, "model": server.served_name, "scheme": info.scheme}
                 typer.echo(json.dumps(line))
 
-        run_server(create_app(llm, settings), listening, ready)
+        run_server(create_app(loaded.llm, server, core=loaded.core), listening, ready)
 
 
 def _api_keys(names: list[str]) -> tuple[str, ...]:

@@ -19,13 +19,14 @@ from quantgate.arms.config import BundledArmConfig, OpenAIArmConfig
 from quantgate.arms.openai import open_openai_arm
 from quantgate.arms.opened_arm import OpenedArm
 from quantgate.arms.tokenizer import RunTokenizer
+from quantgate.engine_settings.engine import EngineSettings
 from quantgate.progress import ProgressReporter
 from quantgate.quality.quality_model import QualityModel
 from quantgate.quality.repeated_baseline import RepeatedBaseline
 from quantgate.replay.arms import ReplayArm, with_aa_arm
 from quantgate.replay.precise_timers import precise_loop
 from quantgate.store.manifest import ArmManifest, ModelManifest
-from quantgate.suite import AA_SUFFIX, EngineSettings
+from quantgate.suite import AA_SUFFIX
 from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.model.tokenizer import load_tokenizer
@@ -34,7 +35,10 @@ from quantgate_engine.quant.perturbation import WeightPerturbation
 
 @dataclass(frozen=True, slots=True)
 class ArmPlan:
-    """Which arms a run has, before any is opened. one_at_a_time: the device holds one of them."""
+    """Which arms a run has, before any is opened.
+
+    one_at_a_time: the device holds one of them. request_timeout_s: how long a client waits; None: for ever.
+    """
 
     arms: Sequence[BundledArmConfig | OpenAIArmConfig]
     model: str | None
@@ -42,6 +46,7 @@ class ArmPlan:
     engine: EngineSettings
     aa: bool
     one_at_a_time: bool = False
+    request_timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +184,6 @@ def _servers(plan: ArmPlan, clock: Clock, log_folder: Path | None) -> dict[str, 
 def _open_bundled(arm: BundledArmConfig, plan: ArmPlan, perturbations: Mapping[str, WeightPerturbation]) -> OpenedArm:
     if plan.model is None:
         raise ConfigurationError(f"Arm {arm.arm_id} runs on the bundled engine and needs a model; name one.")
-    return open_bundled_arm(arm, plan.model, plan.engine.to_engine_config(), perturbations.get(arm.arm_id))
+    return open_bundled_arm(
+        arm, plan.model, plan.engine, perturbations.get(arm.arm_id), timeout_s=plan.request_timeout_s
+    )

@@ -75,6 +75,9 @@ async def _replay(
             await arms.host.bring_up(arm_id)
 
     async def before_cell(cell: Cell) -> None:
+        begin_turn = arms.arms[arms.owner_of(cell.arm_id)].begin_turn
+        if begin_turn is not None:
+            begin_turn()
         if cell.arm_id in servers:
             servers[cell.arm_id].sample_memory()
             await servers[cell.arm_id].reset_prefix_cache()

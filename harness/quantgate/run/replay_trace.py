@@ -33,7 +33,7 @@ def replay_trace(
     with opened_arms(arm, perturbations=options.perturbations, keep_text=options.keep_text, progress=progress) as arms:
         workload = settled_lengths(workload, arms)
         plan = plan_workload(traffic, workload, arms.tokenizer, seed, arms.max_context_tokens)
-        recorder = open_run(arms, plan, workload, options)
+        recorder = open_run(arms, plan, workload, options, engine=arm.engine)
         progress.note(f"results: {recorder.folder.path}")
         with ended_truly(recorder, progress), server_logs_kept(arms.log_folder, recorder.folder):
             replay_under(recorder, arms, plan, workload, progress)

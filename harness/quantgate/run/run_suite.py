@@ -58,6 +58,7 @@ def run_suite(
         engine=suite.engine,
         aa=suite.aa,
         one_at_a_time=suite.device == "one_at_a_time",
+        request_timeout_s=suite.workload.request_timeout_s,
     )
     traffic = traffic_before_loading(
         loaded.trace_path, suite.workload, arm_plan, suite.seed, options.results, loaded.columns_path

@@ -11,6 +11,7 @@ from random import SystemRandom
 
 import pyarrow as pa
 
+from quantgate.engine_settings.engine import EngineSettings
 from quantgate.environment import capture_environment
 from quantgate.gate.policy import Policy
 from quantgate.progress import ProgressReporter
@@ -44,8 +45,12 @@ def open_run(
     *,
     suite: Suite | None = None,
     policy: Policy | None = None,
+    engine: EngineSettings | None = None,
 ) -> RunRecorder:
-    """Makes the run's folder with its manifest. Raises RunError where that is not possible."""
+    """Makes the run's folder with its manifest. engine: the bundled engine's settings, where no suite states them.
+
+    Raises RunError where that is not possible.
+    """
     now = datetime.now(UTC)
     folder = RunFolder.create(options.results, now=now, random=SystemRandom(), keep_text=options.keep_text)
     manifest = RunManifest(
@@ -56,6 +61,7 @@ def open_run(
         command=options.command,
         suite=suite.model_dump(mode="json", by_alias=True) if suite else None,
         policy=policy.model_dump(mode="json", by_alias=True) if policy else None,
+        engine=engine.model_dump(mode="json", exclude_defaults=True) if engine else None,
         seed=plan.seed,
         model=arms.model_manifest(),
         arms=arms.manifests(),

@@ -26,5 +26,6 @@ def _gain(name: str, title: str, read: Callable[[ArmManifest], int | None]) -> G
 MEMORY_GAINS = (
     _gain("weight_bytes", "weight memory", lambda arm: arm.weight_bytes),
     _gain("linear_weight_bytes", "weight memory of the linear layers", lambda arm: arm.linear_weight_bytes),
+    _gain("kv_bytes_per_token", "KV cache of a token", lambda arm: arm.kv_bytes_per_token),
     _gain("peak_memory_bytes", "peak memory", lambda arm: arm.peak_memory_bytes),
 )
