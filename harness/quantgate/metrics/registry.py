@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from quantgate.metrics.batch_size_decode import BATCH_SIZE_DECODE
 from quantgate.metrics.batch_size_prefill import BATCH_SIZE_PREFILL
+from quantgate.metrics.cached_prompt_share import CACHED_PROMPT_SHARE
 from quantgate.metrics.client_overhead_ms import CLIENT_OVERHEAD_MS
 from quantgate.metrics.decode_latency_ms import DECODE_LATENCY_MS
 from quantgate.metrics.decode_tok_s import DECODE_TOK_S, DECODE_TOK_S_SHARE
@@ -40,7 +41,7 @@ STEP_METRICS: dict[str, StepMetric] = {
     metric.name: metric
     for metric in (
         PREFILL_TOK_S, PREFILL_TOK_S_SHARE, DECODE_TOK_S, DECODE_TOK_S_SHARE, BATCH_SIZE_PREFILL, BATCH_SIZE_DECODE,
-        KV_UTILIZATION, TAIL_WASTE, RECOMPUTE_TAX,
+        KV_UTILIZATION, TAIL_WASTE, RECOMPUTE_TAX, CACHED_PROMPT_SHARE,
     )
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from quantgate.report.sections.distribution_quality import distribution_table
 from quantgate.report.sections.fidelity import fidelity_section
 from quantgate.report.sections.flip_ledger import flip_ledger
 from quantgate.report.sections.judged_answers import judged_answers
+from quantgate.report.sections.kv_cache import kv_cache_section
 from quantgate.report.sections.latency import latency_section
 from quantgate.report.sections.provenance import previous_quantization, provenance_section
 from quantgate.report.sections.savings import savings_table
@@ -44,6 +45,7 @@ def render_report(run: LoadedRun, verdict: Verdict | None, *, price_per_hour: fl
             "latency": latency_section(view),
             "timeline": timeline_section(view),
             "time_split": time_split_section(view),
+            "kv_cache": kv_cache_section(view),
             "server_metrics": server_metrics_section(view),
             "tiers": tier_table(view),
             "capabilities": capabilities_table(view),

@@ -97,6 +97,7 @@ _ROWS: dict[str, Cell] = {
     "load time": lambda _view, arm: seconds(arm.manifest.load_seconds),
     "weights": lambda _view, arm: size(arm.manifest.weight_bytes),
     "of them linear layers": lambda _view, arm: size(arm.manifest.linear_weight_bytes),
+    "KV cache of a token": lambda _view, arm: size(arm.manifest.kv_bytes_per_token),
     "peak memory": _peak_memory,
     "requests finished": _status,
     "TTFT p50": _percentile_of("ttft_ms", 0.50),

@@ -1,0 +1,74 @@
+"""How each arm's KV cache was used: how full its blocks were, what had to give way, and who held most of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quantgate.metrics.columns import NS_PER_S, floats
+from quantgate.metrics.registry import step_metric
+from quantgate.report.figures import Table
+from quantgate.report.numbers import count, percent, seconds, significant, size
+from quantgate.report.run_view import ArmView, RunView, texts
+from quantgate_engine.kv.holding import HoldingLimits, KVHolding, long_holders
+
+MOST_HOLDERS = 5
+"""Of each arm, those with the most block-seconds."""
+
+
+@dataclass(frozen=True)
+class KVCacheSection:
+    """holders: requests that held far more of the cache than the others, or for long; None where there is none."""
+
+    table: Table
+    holders: Table | None
+
+
+def kv_cache_section(view: RunView) -> KVCacheSection | None:
+    """None where no arm has a step log."""
+    arms = [arm for arm in view.arms if arm.steps.num_rows]
+    if not arms:
+        return None
+    headers = ["arm", "stored as", "a token takes", "utilization", "tail waste", "preemptions", "recompute tax",
+               "prompt tokens from the cache"]  # fmt: skip
+    holders = [row for arm in arms for row in _holders(arm)]
+    return KVCacheSection(
+        table=Table(headers, [_row(arm) for arm in arms]),
+        holders=Table(["request", "arm", "most blocks", "held for", "block-seconds", "finding"], holders)
+        if holders
+        else None,
+    )
+
+
+def _row(arm: ArmView) -> list[str]:
+    shares = ("kv_utilization", "tail_waste", "recompute_tax", "cached_prompt_share")
+    utilization, waste, tax, cached = (percent(step_metric(name)(arm.steps)) for name in shares)
+    preemptions = count(int(floats(arm.steps, "preemption_count").sum()))
+    manifest = arm.manifest
+    return [
+        arm.arm_id, manifest.kv_dtype, size(manifest.kv_bytes_per_token), utilization, waste, preemptions, tax, cached,
+    ]  # fmt: skip
+
+
+def _holders(arm: ArmView) -> list[list[str]]:
+    requests = arm.requests
+    held = (floats(requests, "ended_ns") - floats(requests, "admitted_ns")) / NS_PER_S
+    blocks, block_seconds = floats(requests, "kv_peak_blocks"), floats(requests, "kv_block_seconds")
+    holdings = [
+        KVHolding(request_id, "request", int(blocks[row]), float(held[row]), float(block_seconds[row]))
+        for row, request_id in enumerate(texts(requests, "request_id"))
+        if blocks[row] > 0 and np.isfinite(held[row])
+    ]
+    found = sorted(long_holders(holdings, HoldingLimits()), key=lambda each: -each.holding.block_seconds)
+    return [
+        [
+            each.holding.holder,
+            arm.arm_id,
+            count(each.holding.blocks),
+            seconds(each.holding.held_seconds),
+            significant(each.holding.block_seconds),
+            "; ".join(each.reasons),
+        ]
+        for each in found[:MOST_HOLDERS]
+    ]
