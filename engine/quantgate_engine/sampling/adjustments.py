@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,25 +23,26 @@ def adjust_(logits: Tensor, params: SamplingParams, history: TokenHistory | None
        (OpenAI's API reference).
     """
     if params.logit_bias:
-        _add(logits, list(params.logit_bias), list(params.logit_bias.values()))
+        biases = torch.tensor(list(params.logit_bias.values()), dtype=logits.dtype, device=logits.device)
+        logits.index_add_(0, torch.tensor(list(params.logit_bias), device=logits.device), biases)
     if not params.penalises:
         return
     if history is None:
         raise ValueError("penalties need the tokens that came before")
     if params.repetition_penalty != 1.0:
-        _penalise_repetition(logits, list(history.present()), params.repetition_penalty)
+        _penalise_repetition(logits, _tensor(history.present(), logits.device), params.repetition_penalty)
     drawn = history.drawn()
-    if drawn and (params.presence_penalty or params.frequency_penalty):
-        penalties = [-params.presence_penalty - params.frequency_penalty * count for count in drawn.values()]
-        _add(logits, list(drawn), penalties)
+    if drawn.counts and (params.presence_penalty or params.frequency_penalty):
+        counts = _tensor(drawn.counts, logits.device).to(logits.dtype)
+        penalties = counts.mul_(params.frequency_penalty).add_(params.presence_penalty)
+        logits.index_add_(0, _tensor(drawn.token_ids, logits.device), penalties, alpha=-1)
 
 
-def _add(logits: Tensor, token_ids: list[int], amounts: list[float]) -> None:
-    chosen = torch.tensor(token_ids, device=logits.device)
-    logits.index_add_(0, chosen, torch.tensor(amounts, dtype=logits.dtype, device=logits.device))
+def _penalise_repetition(logits: Tensor, token_ids: Tensor, penalty: float) -> None:
+    values = logits.index_select(0, token_ids)
+    logits.index_copy_(0, token_ids, torch.where(values < 0, values * penalty, values / penalty))
 
 
-def _penalise_repetition(logits: Tensor, token_ids: list[int], penalty: float) -> None:
-    chosen = torch.tensor(token_ids, device=logits.device)
-    values = logits.index_select(0, chosen)
-    logits.index_copy_(0, chosen, torch.where(values < 0, values * penalty, values / penalty))
+def _tensor(values: array[int], device: torch.device) -> Tensor:
+    """int64, a copy: the array goes on growing."""
+    return torch.from_numpy(np.array(values)).to(device)
