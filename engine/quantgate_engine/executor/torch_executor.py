@@ -17,6 +17,7 @@ from quantgate_engine.executor.block_copies import copy_blocks
 from quantgate_engine.executor.kv_cache import block_count, context_limit, require_cache_fits
 from quantgate_engine.executor.kv_format import KV_FORMATS, KVFormat
 from quantgate_engine.executor.machine_limits import require_threads
+from quantgate_engine.executor.memory_errors import as_memory_errors
 from quantgate_engine.executor.teacher_forcing import TeacherForcing
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.decoder import Decoder
@@ -119,13 +120,13 @@ class TorchExecutor:
         return TorchExecutor(self._decoder, self.info, config, self._kv_format)
 
     def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
-        with self._lock, torch.inference_mode():
+        with self._lock, torch.inference_mode(), as_memory_errors():
             copy_blocks(copies, self._cache, self._host_cache)
 
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]:
         if not sequences:
             return []
-        with self._lock, torch.inference_mode():
+        with self._lock, torch.inference_mode(), as_memory_errors():
             hidden, ends = self._forward(sequences, self._cache)
             drawn = self._draw(sequences, hidden, ends)
         return [drawn.get(index) for index in range(len(sequences))]
