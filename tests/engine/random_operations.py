@@ -55,7 +55,8 @@ class RandomOperations:
         self._recomputed = self._rejected = 0
         weights: dict[Callable[[], object], int] = {
             self.submit: 8, self.fork: 2, self.next_turn: 2, self.step: 20, self.let_time_pass: 1,
-            self.abort: 2, self.abort_in_a_step: 2, self.finish: 1, self.fail: 1, self.change_caps: 1,
+            self.abort: 2, self.abort_in_a_step: 2, self.finish: 1, self.fail: 1, self.run_short_of_memory: 1,
+            self.change_caps: 1,
         }  # fmt: skip
         self._operations = list(weights)
         self._weights = list(itertools.accumulate(weights.values()))
@@ -141,6 +142,17 @@ class RandomOperations:
         self.engine.executor.hook = planted
         self.step()
         self.engine.executor.hook = None
+
+    def run_short_of_memory(self) -> None:
+        """Only a step of a single token can fail by that."""
+
+        def planted() -> None:
+            raise MemoryError("planted")
+
+        self.engine.executor.hook = planted
+        ended = self.step().ended
+        self.engine.executor.hook = None
+        assert sum(request.error == "MemoryError: planted" for request in ended) <= 1
 
     def let_time_pass(self) -> None:
         self.engine.clock.advance_ns(self._random.randrange(20_000))

@@ -105,16 +105,15 @@ class Scheduler:
         """The last step was computed."""
         self._budget.recover()
 
-    def shrink(self, plan: StepPlan) -> list[Request]:
-        """The executor ran out of memory in `plan`: makes the next one smaller, or returns those who stand in the way.
+    def shrink(self, plan: StepPlan) -> tuple[Request, ...]:
+        """The executor ran out of memory in `plan`: makes the next one smaller, or returns who stands in the way.
 
-        Those are the ones that take most of it, where that cannot be cut. Nothing of the failed step is lost: what it
-        wrote to the cache is written again with the same contents.
+        That is a step's only request, or a prompt that may not be cut, which is the first prefill of its step. Nothing
+        of the failed step is lost: what it wrote to the cache is written again with the same contents.
         """
         if self._budget.shrink(plan.num_tokens):
-            return []
-        sizes = [len(sequence.token_ids) for sequence in plan.sequences]
-        return [request for request, size in zip(plan.requests, sizes, strict=True) if size == max(sizes)]
+            return ()
+        return (plan.requests[plan.num_decodes :] or plan.requests)[:1]
 
     def plan(self, now_ns: int) -> StepPlan:
         """The next step. Admits and preempts, and gives each sequence the blocks that it is about to fill."""
