@@ -3,12 +3,32 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
 #include "number.h"
 
 namespace quantgate {
+
+// As `rounded`, in half the steps, for products of two 16-bit numbers: where such a product is not a number, its lower
+// bits are 0, and rounding cannot carry into its sign.
+template <class Operand>
+Operand rounded_product(float value) {
+    if constexpr (std::is_same_v<Operand, float>) return value;
+    uint32_t wide;
+    std::memcpy(&wide, &value, sizeof wide);
+    return static_cast<Operand>((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16);
+}
+
+// For values that 16 bits hold exactly.
+template <class Operand>
+Operand exactly(float value) {
+    if constexpr (std::is_same_v<Operand, float>) return value;
+    uint32_t wide;
+    std::memcpy(&wide, &value, sizeof wide);
+    return static_cast<Operand>(wide >> 16);
+}
 
 // numbers [out][in], as they are multiplied; activations are such rows too.
 template <class Number>
@@ -38,7 +58,7 @@ struct Int8Rows {
     void expand(int64_t row, Operand* to) const {
         const int8_t* from = codes + row * inputs;
 #pragma omp simd simdlen(16)
-        for (int64_t i = 0; i < inputs; ++i) to[i] = rounded<Operand>(static_cast<float>(from[i]));
+        for (int64_t i = 0; i < inputs; ++i) to[i] = exactly<Operand>(static_cast<float>(from[i]));
     }
 
     float scale(int64_t row) const { return to_float(scales[row]); }
@@ -60,8 +80,8 @@ struct Int4Rows {
             const float group_scale = to_float(scales[row * groups + group]);
 #pragma omp simd simdlen(16)
             for (int64_t i = 0; i < half; ++i) {
-                to[i] = rounded<Operand>(static_cast<float>((from[i] & 15) - 8) * group_scale);
-                to[half + i] = rounded<Operand>(static_cast<float>((from[i] >> 4) - 8) * group_scale);
+                to[i] = rounded_product<Operand>(static_cast<float>((from[i] & 15) - 8) * group_scale);
+                to[half + i] = rounded_product<Operand>(static_cast<float>((from[i] >> 4) - 8) * group_scale);
             }
         }
     }
