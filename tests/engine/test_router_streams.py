@@ -23,14 +23,14 @@ from quantgate_engine.request_terms import RequestTerms
 from quantgate_engine.router.over_model import pools_over
 from quantgate_engine.router.pool import Pool
 from quantgate_engine.router.router import Router
-from quantgate_engine.router.settings import PoolSettings
+from quantgate_engine.router.settings import PoolRule, PoolSettings, TokenRange
 
 URGENT, PATIENT = RequestTerms(slo_class="interactive"), RequestTerms(slo_class="batch")
 
 
-def _simulated_router() -> tuple[Router, list[RecordingExecutor]]:
+def _simulated_router(*others: PoolSettings) -> tuple[Router, list[RecordingExecutor]]:
     clock = VirtualClock()
-    settings = fast(), bulk()
+    settings = fast(), *others, bulk()
     executors = [RecordingExecutor(clock, num_blocks=64, block_size=4, eos_token_ids=()) for _ in settings]
     pools = [Pool.over(one, executor, clock) for one, executor in zip(settings, executors, strict=True)]
     return Router(pools), executors
@@ -62,17 +62,18 @@ def test_streams_of_all_pools_get_each_their_own_tokens_and_one_end() -> None:
 
 
 def test_stop_ends_what_runs_in_every_pool_and_counts_it_once() -> None:
-    router, executors = _simulated_router()
+    router, executors = _simulated_router(bulk("long", rule=PoolRule(prompt_tokens=TokenRange(least=17))))
     gate = Gate()
     executors[0].hook = gate
 
     async def scenario() -> None:
         await router.start()
         readers = [
-            asyncio.create_task(_read(router, f"r{i}", 4, 100, terms)) for i, terms in enumerate((URGENT, PATIENT) * 3)
+            asyncio.create_task(_read(router, f"r{i}", length, 100, terms))
+            for i, (length, terms) in enumerate([(4, URGENT), (4, PATIENT), (20, PATIENT)] * 2)
         ]
         await gate.wait_entered()
-        # The step that is held must not be the last: some requests of each pool are still to be told of.
+        # The step that is held ends those of the first pool; each of the other two has a step of its own to come.
         stopping = asyncio.create_task(router.stop())
         await asyncio.sleep(0)
         gate.release()
@@ -219,6 +220,15 @@ def test_pools_that_one_loaded_model_cannot_serve_are_told(
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
         pools_over(llm, settings)
+
+
+def test_a_pool_that_names_no_longest_context_takes_that_of_the_model_as_it_was_loaded(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUANTGATE_CACHE", str(tmp_path / "cache"))
+    first = fast(engine=_reference(max_context_tokens=100))
+    pools = pools_over(LLM(folder, scheme="fp32", config=first.engine), [first, bulk(engine=_reference())])
+    assert [pool.core.caps.max_context_tokens for pool in pools] == [100, 100]
 
 
 def test_a_cache_that_memory_cannot_hold_is_told(llm: LLM) -> None:

@@ -24,8 +24,10 @@ class Placement:
     def __contains__(self, request_id: str) -> bool:
         return request_id in self._pool_of
 
-    def __len__(self) -> int:
-        return len(self._pool_of)
+    @property
+    def is_empty(self) -> bool:
+        """Whether the book has nobody in it, nor anything about somebody who was."""
+        return not self._pool_of and not self._latest_turn and not any(self._live.values())
 
     def live(self, pool: Pool) -> int:
         """Requests of the pool that have not ended."""

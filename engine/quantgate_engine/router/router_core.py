@@ -134,9 +134,8 @@ class RouterCore(PoolGroup):
         """Raises BlockPoolError unless the books of every pool add up, and an idle router knows of no request."""
         for pool in self.pools:
             pool.core.check_integrity()
-            live = self._placement.live(pool)
-            if not pool.core.has_work and live:
-                raise BlockPoolError(f"pool {pool.name} is idle, and the router's book has {live} live requests in it")
+        if not self.has_work and not self._placement.is_empty:
+            raise BlockPoolError("the pools are idle, and the router's book is not empty")
 
     def _arrival(
         self, request_id: str, prompt_token_ids: tuple[int, ...], params: SamplingParams, terms: RequestTerms
