@@ -22,8 +22,8 @@ def calm(traffic: Traffic) -> Traffic:
 
 
 def among_long_prompts(traffic: Traffic) -> Traffic:
-    """The calm traffic, and a long prompt for every fifty of its requests."""
-    return replace(calm(traffic), long_prompts=max(1, traffic.requests // 50))
+    """The calm traffic, and a long prompt for every 65 of its requests."""
+    return replace(calm(traffic), long_prompts=max(1, traffic.requests // 65))
 
 
 def engine_for_long_prompts(traffic: Traffic, active: int = 16) -> EngineConfig:
@@ -48,8 +48,8 @@ def chunked_prefill(traffic: Traffic) -> PracticeTable:
         },
         (
             Column("others: gap p50 ms", "others", "gap_p50_ms"),
-            Column("gap p99 ms", "others", "gap_p99_ms"),
-            Column("longest gap ms", "others", "gap_max_ms"),
+            Column("others: gap p99 ms", "others", "gap_p99_ms"),
+            Column("others: longest gap ms", "others", "gap_max_ms"),
             *ttft("others"),
             *ttft("long", 50),
             THROUGHPUT,

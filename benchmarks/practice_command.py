@@ -20,7 +20,7 @@ from rich.console import Console
 from quantgate.environment import capture_environment
 from quantgate.progress import ProgressReporter
 
-TABLE_WIDTH = 180
+TABLE_WIDTH = 200
 """Characters; narrower terminals wrap the lines, which is easier to read than columns of three characters."""
 
 Tables = Mapping[str, Callable[[Traffic], PracticeTable]]

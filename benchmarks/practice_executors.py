@@ -28,7 +28,7 @@ from quantgate_engine.clock import Clock, MonotonicClock, VirtualClock
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.executor.simulated import StepCosts
 from quantgate_engine.router.pool import Pool
-from quantgate_engine.router.router import Router
+from quantgate_engine.router.router_core import RouterCore
 from quantgate_engine.router.simulated import SimulatedRouter
 
 COSTS_FILE = Path(__file__).with_name("step_costs.json")
@@ -68,7 +68,7 @@ def torch_machine(model: str, scheme: str, threads: int | None) -> Machine:
     def replay(setup: Setup) -> CellResult:
         gc.collect()  # So that the caches of the replay before give their memory back first.
         pools = [Pool(pool, llm.engine_beside(pool.engine)) for pool in setup.pools]
-        target = BundledEngineTarget(llm, router=Router(pools, setup.router), arm_id="engine", role="baseline")
+        target = BundledEngineTarget(llm, core=RouterCore(pools, setup.router), arm_id="engine", role="baseline")
         with asyncio.Runner(loop_factory=precise_loop) as runner:
             return runner.run(_replay(setup, target, clock, warmup_requests=4))
 

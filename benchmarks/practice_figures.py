@@ -40,8 +40,12 @@ def _of_class(name: str) -> Callable[[pa.Table], NDArray[np.bool_]]:
 
 
 def _of_kind(*kinds: str) -> Callable[[pa.Table], NDArray[np.bool_]]:
-    """Every request has one tag, its kind."""
-    return lambda requests: np.asarray([tags[0] in kinds for tags in requests.column("tags").to_pylist()])
+    """By their only tag."""
+    return lambda requests: np.asarray([kind in kinds for kind in _kinds_of(requests)])
+
+
+def _kinds_of(requests: pa.Table) -> list[str]:
+    return [tag for tags in requests.column("tags").to_pylist() for tag in tags or ()]
 
 
 GROUPS: Mapping[str, Callable[[pa.Table], NDArray[np.bool_]]] = {

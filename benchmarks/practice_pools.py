@@ -15,8 +15,8 @@ from quantgate_engine.scheduler.batching.settings import BatchingSettings
 
 _BY_CLASS_COLUMNS = (
     *ttft("interactive"),
-    Column("gap p99 ms", "interactive", "gap_p99_ms"),
-    Column("met", "interactive", "slo_attainment", ".1%"),
+    Column("interactive: gap p99 ms", "interactive", "gap_p99_ms"),
+    Column("interactive: met", "interactive", "slo_attainment", ".1%"),
     *ttft("batch", 50, 99),
     GOODPUT,
     THROUGHPUT,
@@ -55,7 +55,7 @@ def pools_by_length(traffic: Traffic) -> PracticeTable:
             "two pools, equal shares": by_length(share=1.0),
             "two pools, 3 : 1 for short": by_length(share=3.0),
         },
-        (*ttft("others"), Column("gap p99 ms", "others", "gap_p99_ms"), *ttft("long", 50, 99), THROUGHPUT),
+        (*ttft("others"), Column("others: gap p99 ms", "others", "gap_p99_ms"), *ttft("long", 50, 99), THROUGHPUT),
     )
 
 

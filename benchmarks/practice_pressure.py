@@ -64,14 +64,12 @@ def kv_pressure(traffic: Traffic) -> PracticeTable:
         },
         (
             PREEMPTIONS,
-            Column("recomputed tokens", ENGINE, "recomputed_tokens"),
             RECOMPUTE_TAX,
             Column("oom_count", ENGINE, "oom_count"),
             MEAN_ACTIVE,
             PEAK_ACTIVE,
-            Column("peak blocks", ENGINE, "peak_blocks"),
             THROUGHPUT,
-            *ttft(),
+            *ttft("all", 50, 99),
             GAP,
         ),
     )

@@ -10,6 +10,7 @@ from quantgate.workload.plan import PlannedRequest
 from quantgate_engine import LLM, SamplingParams
 from quantgate_engine.clock import Clock
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.engine import EngineCore
 from quantgate_engine.executor.base import BlockCopy, Executor, SampledToken, ScheduledSequence
 from quantgate_engine.executor.simulated import shape_of
 
@@ -44,9 +45,9 @@ def complete(llm: LLM, config: EngineConfig, requests: Sequence[PlannedRequest])
 
     A step's time is the engine's own: scheduling is part of it.
     """
-    core = llm.engine_beside(config)
     times = StepTimes()
-    core.executor = RecordingExecutor(core.executor, core.clock, times)
+    executor = llm.engine_beside(config).executor
+    core = EngineCore(RecordingExecutor(executor, llm.core.clock, times), config, llm.core.clock)
     for request in requests:
         params = SamplingParams(max_tokens=request.output_tokens, ignore_eos=True)
         core.add_request(request.request_id, request.prompt_token_ids, params)

@@ -34,7 +34,7 @@ class Traffic:
     """
 
     requests: int = 400
-    requests_per_s: float = 8.0
+    requests_per_s: float = 10.0
     burst_requests: int = 12
     document_share: float = 0.06
     answer_tokens: int = 13

@@ -30,7 +30,7 @@ from quantgate_engine.sampling_params import SamplingParams
 COSTS = StepCosts(
     base_ns=20_000_000, per_prefill_token_ns=800_000, per_decode_request_ns=1_500_000, per_prefill_pair_ns=100.0
 )
-SMALL = Traffic(requests=100, requests_per_s=10.0)
+SMALL = Traffic(requests=100)
 
 
 @cache
