@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
-from tests.engine.kernel_sets import runnable
+from tests.engine.deterministic_arm import OUTPUT_TOKENS, Arm, answers, draw_prompts, params_of
 from tests.engine.tiny_model import TINY_SHAPE, save_tiny_model
 
 from quantgate_engine.clock import MonotonicClock
@@ -18,38 +16,17 @@ from quantgate_engine.engine import EngineCore
 from quantgate_engine.engine_totals import EngineTotals
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import SampledToken
+from quantgate_engine.executor.token_scores import score_rows
 from quantgate_engine.executor.torch_executor import TorchExecutor
 from quantgate_engine.kv.settings import CacheSettings
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_engine.request_terms import RequestTerms
+from quantgate_engine.sampling.sampler import SamplingRow, sample
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings
 from quantgate_engine.scheduler.preemption.settings import PreemptionSettings
 from quantgate_kernels.registry import DETERMINISTIC_SETS
-
-OUTPUT_TOKENS = 8
-Prompts = list[tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Arm:
-    """A kernel set and a scheme, and how many of the prompts it is asked."""
-
-    kernel_set: Any
-    scheme: str
-    num_prompts: int = 16
-    kv_dtype: Any = "auto"
-
-    def executor(self, folder: ModelFolder, **settings: Any) -> TorchExecutor:
-        return TorchExecutor.load(folder, self.scheme, self.config(**settings))
-
-    def config(self, **settings: Any) -> EngineConfig:
-        kernel_set = runnable(self.kernel_set)
-        return EngineConfig(
-            kernel_set=kernel_set, kv_dtype=self.kv_dtype, deterministic=True, **{"block_size": 4, **settings}
-        )
-
 
 ARMS = (
     Arm("cpu", "bf16", num_prompts=50),
@@ -72,48 +49,16 @@ def arm(request: pytest.FixtureRequest) -> Arm:
     return request.param
 
 
-def draw_prompts(count: int, longest: int, vocabulary: int) -> Prompts:
-    """Of any length; two of three begin with one of two prefixes."""
-    drawn = random.Random(7)
-
-    def tokens(length: int) -> tuple[int, ...]:
-        return tuple(drawn.randrange(3, vocabulary) for _ in range(length))
-
-    prefixes = (tokens(longest // 2), tokens(longest // 2), ())
-    return [prefixes[index % 3] + tokens(drawn.randint(1, longest // 2)) for index in range(count)]
-
-
-def params_of(index: int) -> SamplingParams:
-    """Greedy and drawn, with probabilities and without: they share the rows of a step."""
-    kinds: tuple[dict[str, Any], ...] = ({"logprobs": 3}, {}, {"temperature": 0.9, "seed": index, "logprobs": 0})
-    return SamplingParams(max_tokens=OUTPUT_TOKENS, ignore_eos=True, **kinds[index % 3])
-
-
-def answers(
-    executor: TorchExecutor, config: EngineConfig, prompts: Prompts, order: Sequence[int], together: bool = True
-) -> tuple[dict[int, list[SampledToken]], EngineTotals]:
-    """The prompts of these numbers, in this order: all at once, or each when the one before it is done."""
-    core = EngineCore(executor, config, MonotonicClock())
-    requests = {}
-    for index in order:
-        requests[index] = core.add_request(f"r{index}", prompts[index], params_of(index))
-        while core.has_work and not together:
-            core.step()
-    while core.has_work:
-        core.step()
-    return {index: list(request.output) for index, request in requests.items()}, core.totals
-
-
 SCENARIOS: dict[str, dict[str, Any]] = {
     "together": {},
     "in small chunks": {"max_step_tokens": 17},
     "with cache hits": {"cache": CacheSettings(prefix_sharing=True), "max_step_tokens": 64},
     "preempted and computed again": {
-        "num_kv_blocks": 60,
+        "num_kv_blocks": 30,
         "admission": AdmissionSettings(estimator="optimistic"),
     },
     "swapped out and in": {
-        "num_kv_blocks": 60,
+        "num_kv_blocks": 30,
         "admission": AdmissionSettings(estimator="optimistic"),
         "preemption": PreemptionSettings(mode="swap", host_blocks=200),
         "cache": CacheSettings(prefix_sharing=True),
@@ -140,12 +85,12 @@ def test_answers_are_those_that_each_prompt_gets_alone(arm: Arm, folder: ModelFo
 
 
 def test_threads_change_nothing(arm: Arm, folder: ModelFolder) -> None:
-    prompts = draw_prompts(2, longest=60, vocabulary=TINY_SHAPE["vocab_size"])
+    prompts = draw_prompts(1, longest=60, vocabulary=TINY_SHAPE["vocab_size"])
     executor, config = arm.executor(folder), arm.config()
-    one, _ = answers(executor, config, prompts, range(2))
+    one, _ = answers(executor, config, prompts, range(1))
     torch.set_num_threads(2)
     try:
-        two, _ = answers(executor, config, prompts, range(2))
+        two, _ = answers(executor, config, prompts, range(1))
     finally:
         torch.set_num_threads(1)
     assert two == one
@@ -173,6 +118,24 @@ def test_given_tokens_have_the_log_probabilities_that_decoding_gave_them(arm: Ar
         own, _ = executor.continuation_logits(prompt, [tokens, (5, 6)], chunk_tokens)
         rows = own.log_softmax(-1)
         assert [float(row[token]) for row, token in zip(rows, tokens, strict=True)] == logprobs
+
+
+@pytest.mark.parametrize("vocabulary", [257, 32_001])
+def test_tokens_and_probabilities_of_a_row_are_its_own(vocabulary: int) -> None:
+    """What comes after the kernels has no deterministic variant: it computes rows alone always."""
+    logits = torch.randn(7, vocabulary, generator=torch.Generator().manual_seed(1)) * 5
+    rows = [SamplingRow(params_of(index), position=index) for index in range(7)]
+    scores = score_rows(logits, range(7), alternatives=3)
+    alone = [sample(logits[index : index + 1].clone(), [rows[index]])[0] for index in range(7)]
+    torch.set_num_threads(2)
+    try:
+        together = sample(logits, rows)
+    finally:
+        torch.set_num_threads(1)
+    assert together == alone
+    forced = [SamplingRow(SamplingParams(max_tokens=1, logprobs=3), 0, forced_token_id=index) for index in range(7)]
+    for token, score in zip(sample(logits, forced), scores, strict=True):
+        assert (token.logprob, token.top_logprobs) == (score.logprob, score.top_logprobs)
 
 
 def test_forks_answer_as_requests_of_their_own(arm: Arm, folder: ModelFolder) -> None:
