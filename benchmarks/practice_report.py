@@ -15,13 +15,15 @@ Document = Mapping[str, Any]
 
 
 def table_document(table: PracticeTable, measured: Measured) -> dict[str, Any]:
-    """The table with all figures of each row: medians, also those that no column shows, and each repeat's."""
+    """The table with all figures of each row: medians, also those that no column shows, and each of several repeats."""
     medians = {name: measured.median(setup) for name, setup in table.rows.items()}
+    repeats = {name: measured.repeats(setup) for name, setup in table.rows.items()}
     return {
         "question": table.question,
         "columns": [asdict(column) for column in table.columns],
         "rows": {
-            name: {"median": medians[name], "repeats": measured.repeats(setup)} for name, setup in table.rows.items()
+            name: {"median": medians[name], "repeats": repeats[name] if len(repeats[name]) > 1 else []}
+            for name in table.rows
         },
         "conclusions": dict(table.conclude(medians)) if table.conclude is not None else {},
     }
