@@ -50,13 +50,13 @@ def test_past_future_peak_by_hand() -> None:
     # Nothing was learned: what is left goes to max_tokens. Left 10, 6, 2 with 5, 8, 9 tokens there:
     # 5 + 1 x 10 = 15; 5 + 8 + 2 x 6 = 25; 5 + 8 + 9 + 3 x 2 = 28.
     running = [_request("a", 5, 10), _request("b", 8, 6)]
-    assert estimator.peak_tokens(_request("c", 9, 2), running) == 28
+    assert estimator.crowd(running).peak_with(_request("c", 9, 2)) == 28
     # Answers ended after 3 and 4 tokens: all are expected to do so. Left 4, 4, 2: 9, 21, 28.
     estimator.learn(3)
     estimator.learn(4)
-    assert estimator.peak_tokens(_request("c", 9, 2), running) == 28
+    assert estimator.crowd(running).peak_with(_request("c", 9, 2)) == 28
     # Without c: 5 + 4 = 9, and 5 + 8 + 2 x 4 = 21.
-    assert estimator.peak_tokens(running[0], running[1:]) == 21
+    assert estimator.crowd(running[1:]).peak_with(running[0]) == 21
 
 
 def test_past_future_goes_by_the_answers_that_were_longer_than_this_one_is() -> None:
@@ -64,10 +64,10 @@ def test_past_future_goes_by_the_answers_that_were_longer_than_this_one_is() -> 
     for length in (100, 2, 4, 6, 8, 10):
         estimator.learn(length)
     # The 100 is forgotten. Of 2, 4, 6, 8, 10 the middle one is 6; beyond 5 drawn tokens 6, 8, 10 are left: 8.
-    assert estimator.peak_tokens(_request("a", 10, 50), []) == 10 + 6
-    assert estimator.peak_tokens(_request("a", 10, 50, drawn=5), []) == 15 + 3
+    assert estimator.crowd([]).peak_with(_request("a", 10, 50)) == 10 + 6
+    assert estimator.crowd([]).peak_with(_request("a", 10, 50, drawn=5)) == 15 + 3
     # Longer than every past answer: it may go to its max_tokens.
-    assert estimator.peak_tokens(_request("a", 10, 50, drawn=10), []) == 20 + 40
+    assert estimator.crowd([]).peak_with(_request("a", 10, 50, drawn=10)) == 20 + 40
 
 
 def test_past_future_lets_in_more_once_it_knows_that_answers_are_short() -> None:

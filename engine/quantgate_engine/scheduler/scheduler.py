@@ -164,15 +164,16 @@ class Scheduler:
         nothing_free = self._kv.unpromised_blocks + self._kv.sessions.num_blocks <= 0
         if nothing_free or not self._waiting or self.num_active >= max_active:
             return
-        running = self._queues.active()
-        places = self._places.left(running, max_active)
+        active = self._queues.active()
+        running = self._admission.estimator.crowd(active)
+        places = self._places.left(active, max_active)
         prefilling = self._limits.nobody()
         for request in self._queues.in_state(RequestState.PREFILL):
             prefilling.add(request, self._waiting.class_of(request))
         held_back: set[str] = set()
         misfits = 0
         for request in self._waiting.candidates(now_ns):
-            if len(running) >= max_active or (draft.budget <= 0 and not kind.fills_batch) or misfits >= MOST_MISFITS:
+            if running.size >= max_active or (draft.budget <= 0 and not kind.fills_batch) or misfits >= MOST_MISFITS:
                 return
             slo_class = self._waiting.class_of(request)
             if not places.has_one_for(slo_class):
@@ -189,7 +190,7 @@ class Scheduler:
                 misfits += fitting is None
             if fitting is not None:
                 self._let_in(request, fitting, draft, now_ns)
-                running.append(request)
+                running.add(request)
                 places.take(slo_class)
                 prefilling.add(request, slo_class)
                 if self._waiting.note_admission(request, held_back):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from quantgate_engine.kv.kv_manager import KVManager
 from quantgate_engine.kv.sharing import PrefixSharing
 from quantgate_engine.kv.start import Start
 from quantgate_engine.request import Request
 from quantgate_engine.scheduler.admission.caps import Caps
+from quantgate_engine.scheduler.admission.crowd import Crowd
 from quantgate_engine.scheduler.admission.estimators import ESTIMATORS
 from quantgate_engine.scheduler.admission.over_cap import OVER_CAP_POLICIES
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings
@@ -91,10 +92,10 @@ class Admission:
         if self._policy.may_wait:
             return None
         ahead = waiting()
-        before = [*running(), *ahead]
-        if len(before) >= self.caps.max_active_requests:
+        before = self.estimator.crowd([*running(), *ahead])
+        if before.size >= self.caps.max_active_requests:
             return (
-                f"Request {request.request_id} was rejected: {len(before)} requests are active or about to be, and the "
+                f"Request {request.request_id} was rejected: {before.size} requests are active or about to be, and the "
                 f"cap max_active_requests is {self.caps.max_active_requests}; send it again later."
             )
         taken = sum(self._kv.blocks_for(self.estimator.promise(other)) for other in ahead)
@@ -107,7 +108,7 @@ class Admission:
             )
         return None
 
-    def start_now(self, request: Request, start: Start, running: Sequence[Request]) -> Start | None:
+    def start_now(self, request: Request, start: Start, running: Crowd) -> Start | None:
         """`start`, or as much of it as there is room for, where the request (or a shortened one) fits now.
 
         None where it does not fit.
@@ -126,17 +127,15 @@ class Admission:
             request.cached_prompt_tokens = min(start.tokens, len(request.prompt_token_ids))
         request.num_computed_tokens = start.tokens
 
-    def _fitting_start(
-        self, request: Request, start: Start, running: Sequence[Request], taken_blocks: int = 0
-    ) -> Start | None:
+    def _fitting_start(self, request: Request, start: Start, running: Crowd, taken_blocks: int = 0) -> Start | None:
         promise = self.estimator.promise(request)
         # A sequence's last block is half empty on average, so fewer slots can be filled than there are.
-        usable = self.capacity_blocks * self._kv.block_size - (len(running) + 1) * self._kv.block_size // 2
-        if running and self.estimator.peak_tokens(request, running) > usable:
+        usable = self.capacity_blocks * self._kv.block_size - (running.size + 1) * self._kv.block_size // 2
+        if running.size and running.peak_with(request) > usable:
             return None
-        spare = taken_blocks + self._watermark_blocks if running else 0
+        spare = taken_blocks + self._watermark_blocks if running.size else 0
         # One that is alone may go on also where the cap was lowered below it; sessions give way to it before that.
-        capacities = (self.capacity_blocks - taken_blocks,) if running else (self.capacity_blocks, None)
+        capacities = (self.capacity_blocks - taken_blocks,) if running.size else (self.capacity_blocks, None)
         for capacity, attempt in itertools.product(capacities, self._sharing.ways_to_start(start)):
             if self._kv.has_room(attempt, promise, spare, capacity):
                 return attempt

@@ -9,18 +9,19 @@ from types import MappingProxyType
 from typing import Protocol
 
 from quantgate_engine.request import Request
+from quantgate_engine.scheduler.admission.crowd import Crowd, ExpectingCrowd
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings, EstimatorName
 
 
 class Estimator(Protocol):
-    """`promise` is what the pool puts by for the request; `peak_tokens` what all together may come to hold at once."""
+    """`promise` is what the pool puts by for a request; a `crowd` tells what several may come to hold at once."""
 
     def promise(self, request: Request) -> int:
         """KV tokens that the request is sure to get if it is let in."""
         ...
 
-    def peak_tokens(self, candidate: Request, running: Iterable[Request], /) -> int:
-        """Most KV tokens that `running` and `candidate` are expected to hold at one time; 0 where promises tell all."""
+    def crowd(self, running: Iterable[Request], /) -> Crowd:
+        """Those that run, to ask who may join them."""
         ...
 
     def learn(self, answer_tokens: int, /) -> None:
@@ -37,8 +38,8 @@ class Guaranteed:
     def promise(self, request: Request) -> int:
         return request.max_stored_tokens
 
-    def peak_tokens(self, _candidate: Request, _running: Iterable[Request]) -> int:
-        return 0
+    def crowd(self, running: Iterable[Request]) -> Crowd:
+        return Crowd(running)
 
     def learn(self, _answer_tokens: int) -> None:
         return
@@ -53,19 +54,16 @@ class Optimistic:
     def promise(self, request: Request) -> int:
         return request.num_tokens
 
-    def peak_tokens(self, _candidate: Request, _running: Iterable[Request]) -> int:
-        return 0
+    def crowd(self, running: Iterable[Request]) -> Crowd:
+        return Crowd(running)
 
     def learn(self, _answer_tokens: int) -> None:
         return
 
 
 class PastFuture(Optimistic):
-    """The peak that the lengths of past answers let expect (Past-Future scheduler, ASPLOS 2025).
+    """The peak that the lengths of past answers let expect (Past-Future scheduler, ASPLOS 2025); see ExpectingCrowd.
 
-    Requests end one after the other, those with the least left first. With left_1 >= left_2 >= ... the tokens still to
-    come and held_i those there already, the pool holds, when the i-th of them ends,
-    sum(held_1 .. held_i) + i x left_i; the peak is the largest of these.
     What is left of an answer is a quantile of the past answers that were longer than it is now, and at most its
     `max_tokens`; without such answers it is taken to go that far.
     """
@@ -82,15 +80,8 @@ class PastFuture(Optimistic):
         self._recent.append(answer_tokens)
         insort(self._sorted, answer_tokens)
 
-    def peak_tokens(self, candidate: Request, running: Iterable[Request]) -> int:
-        requests = sorted(
-            ((self._left(request), request.num_tokens) for request in (candidate, *running)), reverse=True
-        )
-        held = peak = 0
-        for ended, (left, tokens) in enumerate(requests, start=1):
-            held += tokens
-            peak = max(peak, held + ended * left)
-        return peak
+    def crowd(self, running: Iterable[Request]) -> Crowd:
+        return ExpectingCrowd(running, self._left)
 
     def _left(self, request: Request) -> int:
         drawn = len(request.output)
