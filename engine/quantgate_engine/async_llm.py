@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from quantgate_engine.delivery import Delivery
 from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.llm import LLM
 from quantgate_engine.outputs import StreamChunk, StreamEnd, chunk_of, end_of
 from quantgate_engine.request import AbortCause
@@ -147,6 +148,10 @@ class AsyncLLM:
     def take_steps(self) -> list[StepRecord]:
         """The records of the steps since the last call, in order."""
         return self._core.take_steps()
+
+    def kv_stays(self) -> list[KVHolding]:
+        """Who holds KV blocks, and of those that have let go who held most of them; while the engine is stopped."""
+        return [*self._core.kv_holdings(), *self._core.kv_greatest_holders()]
 
     def _run_steps(self) -> None:
         try:

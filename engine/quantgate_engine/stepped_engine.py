@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.request import AbortCause, Request
 from quantgate_engine.request_terms import RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
@@ -33,6 +34,10 @@ class SteppedEngine(Protocol):
 
     @property
     def slo_classes(self) -> tuple[str, ...]: ...
+
+    def kv_holdings(self) -> list[KVHolding]: ...
+
+    def kv_greatest_holders(self) -> list[KVHolding]: ...
 
     @property
     def aborts_by_cause(self) -> Mapping[AbortCause, int]: ...

@@ -118,3 +118,20 @@ def test_a_replay_takes_its_engine_from_a_file_and_keeps_what_was_set(suite: Pat
         "block_size": 4, "max_context_tokens": 128, "batching": {"mode": "split"}, "cache": {"prefix_sharing": True},
     }  # fmt: skip
     assert not [step for step in done.steps.to_pylist() if step["prefill_tokens"] and step["decode_tokens"]]
+
+
+def test_sessions_that_held_the_cache_between_their_turns_are_kept_with_the_arm(suite: Path, run: Run) -> None:
+    engine = ENGINE.replace("{prefix_sharing: true}", "{prefix_sharing: true, session_seconds: 60}")
+    suite.write_text(suite.read_text().replace(PLAIN, engine).replace("blocks: 2", "blocks: 1"))
+    rows = same_prompt(16)
+    rows[0] |= {"session": "s", "turn": 1}
+    rows[1] |= {"session": "s", "turn": 2, "think_time": 0.05}
+    write_traffic(suite, rows)
+    code, done = run("run", str(suite))
+    assert (code, done is not None) == (0, True)
+    for arm in done.manifest.arms:
+        turns = {stay.holder.partition("@")[2] for stay in arm.kv_sessions}
+        assert {stay.holder.partition("@")[0] for stay in arm.kv_sessions} == {"s"}, arm.arm_id
+        # The A/A arm's engine is the baseline's, and each of its two turns is a session of its own there.
+        assert turns == ({"1"} if arm.role == "candidate" else {"1", "2"}), arm.arm_id
+        assert all(stay.blocks > 0 for stay in arm.kv_sessions)

@@ -13,6 +13,7 @@ from quantgate.metrics.registry import step_metric
 from quantgate.report.render import render_report
 from quantgate.report.run_view import RunView
 from quantgate.report.sections.kv_cache import kv_cache_section
+from quantgate.store.manifest import KVStay
 from quantgate.store.run_folder import LoadedRun
 from quantgate.store.schemas import REQUESTS, STEPS
 
@@ -57,6 +58,20 @@ def test_who_holds_far_more_than_the_others_is_named(run: LoadedRun) -> None:
     assert row[:3] == [hog, "fp16", "5,000"]
     assert "holds 5000 blocks" in row[-1]
     assert row[-1] in html
+
+
+def test_a_session_that_never_lets_go_is_named_once_for_its_engine(run: LoadedRun) -> None:
+    stay = KVStay(holder="s7@1", kind="session", blocks=9, held_seconds=1200.0, block_seconds=10_800.0)
+    arms = [
+        arm.model_copy(update={"kv_sessions": [stay]}) if arm.arm_id.startswith("fp16") else arm
+        for arm in run.manifest.arms
+    ]
+    section = kv_cache_section(RunView(replace(run, manifest=run.manifest.model_copy(update={"arms": arms})), None))
+    assert section is not None
+    assert section.holders is not None
+    [row] = section.holders.rows
+    assert row[:3] == ["session s7@1", "fp16", "9"]
+    assert "has held blocks for" in row[-1]
 
 
 def test_a_run_without_a_step_log_has_no_such_section(run: LoadedRun) -> None:

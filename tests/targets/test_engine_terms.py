@@ -22,7 +22,7 @@ REQUEST = PlannedRequest("r", 0, (1, 2, 3), 4, slo_class="batch", session_id="s"
 def test_the_terms_of_a_request_are_the_traces() -> None:
     terms = EngineTerms(("interactive", "batch"), timeout_s=7.0)
     terms.begin_turn()
-    assert terms.of(REQUEST) == RequestTerms(slo_class="batch", timeout_s=7.0, session_id="1:s", cache_salt="turn 1")
+    assert terms.of(REQUEST) == RequestTerms(slo_class="batch", timeout_s=7.0, session_id="s@1", cache_salt="turn 1")
     assert terms.of(replace(REQUEST, session_id=None)).session_id is None
     assert terms.notes == ()
 

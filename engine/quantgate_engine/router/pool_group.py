@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.request import AbortCause
 from quantgate_engine.router.pool import Pool
 from quantgate_engine.router.settings import check_pools
@@ -66,6 +67,14 @@ class PoolGroup:
     def max_active_requests(self) -> int:
         """Requests that may hold KV at once, in all pools."""
         return sum(pool.core.max_active_requests for pool in self.pools)
+
+    def kv_holdings(self) -> list[KVHolding]:
+        """Who holds KV blocks of any pool, pool by pool; for the thread that steps."""
+        return [holding for pool in self.pools for holding in pool.core.kv_holdings()]
+
+    def kv_greatest_holders(self) -> list[KVHolding]:
+        """The stays with the most block-seconds of all that have ended, pool by pool, the costliest of each first."""
+        return [stay for pool in self.pools for stay in pool.core.kv_greatest_holders()]
 
     def claim(self) -> None:
         """Makes the caller the one that steps all pools; raises RunError where somebody steps one of them already."""

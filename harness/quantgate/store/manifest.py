@@ -15,6 +15,16 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
+class KVStay(_Strict):
+    """Who held blocks of the KV cache (see `quantgate_engine.kv.holding.KVHolding`)."""
+
+    holder: str
+    kind: Literal["request", "session", "swapped"]
+    blocks: int
+    held_seconds: float
+    block_seconds: float
+
+
 class ArmManifest(_Strict):
     """One arm as it was loaded (see `quantgate.targets.base.ArmDescription`)."""
 
@@ -38,6 +48,8 @@ class ArmManifest(_Strict):
     capabilities: dict[str, Any] = {}
     kv_bytes_per_token: int | None = None
     """Keys and values of all layers; None where it is not told."""
+    kv_sessions: list[KVStay] = []
+    """Sessions that held most of the cache between their turns, the costliest first."""
 
 
 class ModelManifest(_Strict):

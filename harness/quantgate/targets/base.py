@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 from quantgate.targets.transfer import Transfer
 from quantgate.workload.plan import PlannedRequest
 from quantgate_engine.errors import RunError
+from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.outputs import EngineTimes
 from quantgate_engine.outputs import StreamEnd as RequestEnd
 from quantgate_engine.step_record import StepRecord
@@ -45,6 +46,7 @@ class ArmDescription:
 
     None stands for what a target does not tell: a server's weight bytes and load time. `server` names the server
     behind an endpoint; `capabilities` is what its probe found. `kv_bytes_per_token`: keys and values of all layers.
+    `kv_sessions`: those that held most of the cache between their turns.
     """
 
     arm_id: str
@@ -65,6 +67,7 @@ class ArmDescription:
     tokenizer_fingerprint: str | None = None
     capabilities: dict[str, Any] = field(default_factory=dict, hash=False)
     kv_bytes_per_token: int | None = None
+    kv_sessions: tuple[KVHolding, ...] = ()
 
 
 class Target(Protocol):

@@ -10,8 +10,11 @@ from quantgate.targets.engine_terms import EngineTerms
 from quantgate.workload.plan import PlannedRequest
 from quantgate.workload.tokenizer_fingerprint import TEXT, fingerprint
 from quantgate_engine import LLM, AsyncLLM, SamplingParams
+from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.step_record import StepRecord
 from quantgate_engine.stepped_engine import SteppedEngine
+
+_MOST_SESSIONS = 20
 
 
 class BundledEngineTarget:
@@ -60,8 +63,13 @@ class BundledEngineTarget:
             kernel_set=info.kernel_set,
             kernel_paths=dict(info.kernel_paths),
             notes=(*self._notes, *self._terms.notes),
+            kv_sessions=self._greatest_sessions(),
             tokenizer_fingerprint=fingerprint(self._llm.tokenizer.encode(TEXT, add_special_tokens=False)),
         )
+
+    def _greatest_sessions(self) -> tuple[KVHolding, ...]:
+        sessions = [stay for stay in self._engine.kv_stays() if stay.kind == "session"]
+        return tuple(sorted(sessions, key=lambda stay: -stay.block_seconds)[:_MOST_SESSIONS])
 
     async def start(self) -> None:
         await self._engine.start()

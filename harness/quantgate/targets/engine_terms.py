@@ -36,7 +36,7 @@ class EngineTerms:
         return RequestTerms(
             slo_class=request.slo_class if known else None,
             timeout_s=self._timeout_s,
-            session_id=None if request.session_id is None else f"{self._turn}:{request.session_id}",
+            session_id=None if request.session_id is None else f"{request.session_id}@{self._turn}",
             cache_salt=f"turn {self._turn}",
         )
 

@@ -35,7 +35,7 @@ def kv_cache_section(view: RunView) -> KVCacheSection | None:
     holders = [row for arm in arms for row in _holders(arm)]
     return KVCacheSection(
         table=Table(headers, [_row(arm) for arm in arms]),
-        holders=Table(["request", "arm", "most blocks", "held for", "block-seconds", "finding"], holders)
+        holders=Table(["holder", "arm", "most blocks", "held for", "block-seconds", "finding"], holders)
         if holders
         else None,
     )
@@ -52,23 +52,28 @@ def _row(arm: ArmView) -> list[str]:
 
 
 def _holders(arm: ArmView) -> list[list[str]]:
-    requests = arm.requests
-    held = (floats(requests, "ended_ns") - floats(requests, "admitted_ns")) / NS_PER_S
-    blocks, block_seconds = floats(requests, "kv_peak_blocks"), floats(requests, "kv_block_seconds")
-    holdings = [
-        KVHolding(request_id, "request", int(blocks[row]), float(held[row]), float(block_seconds[row]))
-        for row, request_id in enumerate(texts(requests, "request_id"))
-        if blocks[row] > 0 and np.isfinite(held[row])
-    ]
-    found = sorted(long_holders(holdings, HoldingLimits()), key=lambda each: -each.holding.block_seconds)
+    """Requests, and sessions between their turns; an A/A arm's engine is the baseline's, whose sessions it shows."""
+    sessions = [] if arm.role == "aa" else [KVHolding(**stay.model_dump()) for stay in arm.manifest.kv_sessions]
+    found = long_holders([*_requests(arm), *sessions], HoldingLimits())
     return [
         [
-            each.holding.holder,
+            f"session {each.holding.holder}" if each.holding.kind == "session" else each.holding.holder,
             arm.arm_id,
             count(each.holding.blocks),
             seconds(each.holding.held_seconds),
             significant(each.holding.block_seconds),
             "; ".join(each.reasons),
         ]
-        for each in found[:MOST_HOLDERS]
+        for each in sorted(found, key=lambda each: -each.holding.block_seconds)[:MOST_HOLDERS]
+    ]
+
+
+def _requests(arm: ArmView) -> list[KVHolding]:
+    requests = arm.requests
+    held = (floats(requests, "ended_ns") - floats(requests, "admitted_ns")) / NS_PER_S
+    blocks, block_seconds = floats(requests, "kv_peak_blocks"), floats(requests, "kv_block_seconds")
+    return [
+        KVHolding(request_id, "request", int(blocks[row]), float(held[row]), float(block_seconds[row]))
+        for row, request_id in enumerate(texts(requests, "request_id"))
+        if blocks[row] > 0 and np.isfinite(held[row])
     ]
