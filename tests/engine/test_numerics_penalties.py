@@ -102,9 +102,11 @@ def generate(executor: TorchExecutor, config: EngineConfig, prompts: list[list[i
     ended: list[Request] = []
     for index, prompt in enumerate(prompts):
         core.add_request(str(index), tuple(prompt), params)
-    while len(ended) < len(prompts):
+    for _ in range(1000):
         ended.extend(core.step().ended)
         core.check_integrity()
+        if len(ended) == len(prompts):
+            break
     ended.sort(key=lambda request: int(request.request_id))
     return [list(request.output_token_ids) for request in ended], sum(request.preemptions for request in ended)
 

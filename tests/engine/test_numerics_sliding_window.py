@@ -72,8 +72,9 @@ def test_windows_of_any_length_against_blocks_of_16(window: int, tmp_path: Path)
     assert relative_difference(found, expected_logits(model, tokens)) < TOLERANCE
 
 
-def test_a_window_over_the_longest_context_hides_nothing(tmp_path: Path) -> None:
-    folder, model = save_tiny_model(tmp_path, model_type="mistral", sliding_window=64)
+@pytest.mark.parametrize("window", [63, 64, 65])
+def test_a_window_hides_nothing_only_where_it_covers_the_longest_context(window: int, tmp_path: Path) -> None:
+    folder, model = save_tiny_model(tmp_path, model_type="mistral", sliding_window=window)
     executor = TorchExecutor.load(folder, "fp32", EngineConfig(max_context_tokens=64))
     tokens = random_tokens(64)
     assert relative_difference(executor.logits(tokens), expected_logits(model, tokens)) < TOLERANCE
