@@ -38,6 +38,16 @@ def test_json_holds_every_figure_of_every_arm_with_its_bound(model, monkeypatch,
     assert document["arms"]["int8-w8a16"]["weight_bytes"] < document["arms"]["fp32"]["weight_bytes"]
 
 
+def test_int8_keys_and_values_are_measured_and_bounded_as_such(model, monkeypatch, capsys):
+    options = ("--prompt-lengths", "8", "--batch-sizes", "1", "--context", "16", "--repeats", "1", "--json")
+    told = {}
+    for kv_dtype in ("auto", "int8"):
+        bench(monkeypatch, "--model", str(model), "--schemes", "fp32", "--kv-dtype", kv_dtype, *options)
+        told[kv_dtype] = json.loads(capsys.readouterr().out)["arms"]["fp32"]
+    assert [arm["kv_dtype"] for arm in told.values()] == ["float32", "int8"]
+    assert told["int8"]["kv_bytes_per_token"] < told["auto"]["kv_bytes_per_token"] / 2
+
+
 def test_the_table_shows_every_arm(model, monkeypatch, capsys):
     options = ("--prompt-lengths", "8", "--batch-sizes", "2", "--context", "16", "--repeats", "1")
     bench(monkeypatch, "--model", str(model), "--schemes", "fp32", *options)

@@ -129,6 +129,22 @@ def test_wrong_settings_end_with_one_sentence(byte_model: Path, options: dict[st
         serve_command(str(byte_model), **options)
 
 
+def test_the_engine_may_stand_in_a_file_but_for_what_a_server_says_itself(
+    byte_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apps: list[Any] = []
+    monkeypatch.setattr("quantgate_engine.server.serve.serve", lambda app, _listening, _ready: apps.append(app))
+    file = tmp_path / "engine.yaml"
+    file.write_text("pools: [{name: quick, engine: {max_active_requests: 2}}, {name: rest}]\nkv_dtype: int8\n")
+    serve_command(str(byte_model), scheme="fp32", port=0, engine=file, max_active_requests=5)
+    [app] = apps
+    assert app.state.service.llm.info.kv_dtype == "int8"
+    assert app.state.service.engine.max_active_requests == 2 + 5
+    file.write_text("timeouts: {request_s: 5}\n")
+    with pytest.raises(ConfigurationError, match=r"engine\.yaml, field timeouts: a server has"):
+        serve_command(str(byte_model), scheme="fp32", port=0, engine=file)
+
+
 @pytest.mark.parametrize(("host", "warned"), [("0.0.0.0", True), ("127.0.0.1", False), ("localhost", False)])
 def test_an_open_address_without_a_key_is_warned_about(
     byte_model: Path, host: str, warned: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
