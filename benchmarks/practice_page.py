@@ -1,9 +1,9 @@
 """Puts the tables of results into docs/practices.md.
 
-    python benchmarks/practice_page.py
+    python benchmarks/practice_page.py benchmarks/results/DATE-practices-torch.json ...
 
-The page links the results that it shows; each of its tables is made anew from them, one for each document that has a
-table of that name. Run it after a measurement, with the links changed to the new files.
+The page links the results that it shows, and each of its tables is made from them: one for each document that has a
+table of that name. Without arguments the links stay, and the tables are made anew.
 """
 
 from __future__ import annotations
@@ -22,14 +22,21 @@ from benchmarks.practice_report import Document, markdown
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "practices.md"
 
-_RESULTS = re.compile(r"\]\(\.\./(benchmarks/results/[^)]+\.json)\)")
+_LINK = re.compile(r"\]\(\.\./(benchmarks/results/[^)]+\.json)\)")
+_LINKS = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- end of results -->)", re.DOTALL)
 _TABLE = re.compile(r"(?<=<!-- table: )(?P<name>[\w-]+) -->\n.*?(?=<!-- end of table -->)", re.DOTALL)
 
 
 def page_with_tables(page: str) -> str:
     """The page with its tables as the results that it links have them."""
-    documents = [json.loads((ROOT / path).read_text(encoding="utf-8")) for path in _RESULTS.findall(page)]
+    documents = [json.loads((ROOT / path).read_text(encoding="utf-8")) for path in _LINK.findall(page)]
     return _TABLE.sub(lambda found: f"{found['name']} -->\n\n{_tables(found['name'], documents)}\n\n", page)
+
+
+def page_with_links(page: str, results: Sequence[Path]) -> str:
+    """The page with links to these results in place of those that it has."""
+    links = "\n".join(f"- [{path.stem}](../benchmarks/results/{path.name})" for path in results)
+    return _LINKS.sub(f"\n{links}\n\n", page)
 
 
 def _tables(name: str, documents: Sequence[Document]) -> str:
@@ -45,5 +52,12 @@ def _caption(document: Document) -> str:
     return f"*{document['measured_on']}{f', medians of {repeats}' if repeats > 1 else ''}:*"
 
 
+def main() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    if len(sys.argv) > 1:
+        page = page_with_links(page, [Path(name) for name in sys.argv[1:]])
+    PAGE.write_text(page_with_tables(page), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    main()
