@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.practice_chunks import among_long_prompts, engine_for_long_prompts
-from benchmarks.practice_columns import GOODPUT, THROUGHPUT, ttft
+from benchmarks.practice_columns import BUSY, GOODPUT, THROUGHPUT, ttft
 from benchmarks.practice_setups import PATIENT_CLASSES, Column, PracticeTable, Setup, engine_of, one_engine
 from benchmarks.practice_traffic import CONTEXT_TOKENS, Traffic
 
@@ -19,7 +19,7 @@ _BY_CLASS_COLUMNS = (
     Column("interactive: met", "interactive", "slo_attainment", ".1%"),
     *ttft("batch", 50, 99),
     GOODPUT,
-    THROUGHPUT,
+    BUSY,
 )
 
 
@@ -28,8 +28,9 @@ def pools_by_class(traffic: Traffic) -> PracticeTable:
     return PracticeTable(
         "A pool for each class against one engine with two classes, on one device",
         {
-            "one engine": one_engine(traffic, _engine(active=24)),
-            "two pools, 3 : 1 for interactive": Setup(traffic, _by_class(share=3.0)),
+            "one engine": one_engine(traffic, _engine(24)),
+            "two pools, 3 : 1 for interactive": Setup(traffic, _by_class(_engine(16), _engine(8, 512), share=3.0)),
+            "9 : 1, and short batch steps": Setup(traffic, _by_class(_engine(20), _engine(4, 64), share=9.0)),
         },
         _BY_CLASS_COLUMNS,
     )
@@ -62,23 +63,23 @@ def pools_by_length(traffic: Traffic) -> PracticeTable:
 def pools_on_two_devices(traffic: Traffic) -> PracticeTable:
     """Twice the rate for twice the devices."""
     doubled = replace(traffic, requests_per_s=2 * traffic.requests_per_s)
-    alike = tuple(PoolSettings(name, _engine(active=16)) for name in ("first", "second"))
+    alike = tuple(PoolSettings(name, _engine(16)) for name in ("first", "second"))
     least_loaded = RouterSettings(choice="least-loaded")
     return PracticeTable(
         "A pool for each class against two engines alike, each on a device of its own",
         {
             "two alike, the least loaded": Setup(doubled, alike, least_loaded, shared_device=False),
-            "a pool for each class": Setup(doubled, _by_class(share=1.0), shared_device=False),
+            "a pool for each class": Setup(doubled, _by_class(_engine(16), _engine(16, 512)), shared_device=False),
         },
         _BY_CLASS_COLUMNS,
     )
 
 
-def _by_class(share: float) -> tuple[PoolSettings, ...]:
-    """Short steps for interactive requests, with `share` times the device's time, and long ones for batch requests."""
+def _by_class(interactive: EngineConfig, batch: EngineConfig, share: float = 1.0) -> tuple[PoolSettings, ...]:
+    """share: the interactive pool's part of a device that both have, to 1 for the batch pool."""
     return (
-        PoolSettings("low latency", _engine(active=12, step_tokens=128), PoolRule(slo_classes=("interactive",)), share),
-        PoolSettings("high throughput", _engine(active=12, step_tokens=512), PoolRule(slo_classes=("batch",))),
+        PoolSettings("low latency", interactive, PoolRule(slo_classes=("interactive",)), share),
+        PoolSettings("high throughput", batch, PoolRule(slo_classes=("batch",))),
     )
 
 

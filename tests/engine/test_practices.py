@@ -95,11 +95,16 @@ def test_smaller_blocks_waste_less_and_let_more_requests_in() -> None:
     assert value("block-sizes", "a slab each", ENGINE, "peak_active") == 4
 
 
-def test_pools_on_devices_of_their_own_keep_interactive_gaps_free_of_documents() -> None:
-    alike, by_class = figures("pools-on-two-devices")
-    assert value("pools-on-two-devices", by_class, "interactive", "gap_p99_ms") < value(
-        "pools-on-two-devices", alike, "interactive", "gap_p99_ms"
+def test_a_device_of_their_own_serves_the_few_batch_requests_sooner() -> None:
+    alike, by_class = (
+        value("pools-on-two-devices", row, "batch", "ttft_p50_ms") for row in figures("pools-on-two-devices")
     )
+    assert by_class < alike
+
+
+def test_a_pool_for_long_prompts_lets_the_others_start_sooner() -> None:
+    one, *pools = (value("pools-by-length", row, "others", "ttft_p99_ms") for row in figures("pools-by-length"))
+    assert max(pools) < one
 
 
 def test_under_pressure_everything_finishes_and_the_tax_is_what_preemptions_cost() -> None:
