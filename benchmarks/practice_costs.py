@@ -80,8 +80,7 @@ def main() -> None:
     llm = LLM(options.model, options.scheme, EngineConfig(threads=options.threads, num_kv_blocks=1))
     fit = fit_costs(measure(llm))
     document = {
-        "model": llm.info.name,
-        "scheme": llm.info.scheme,
+        "fitted_to": f"{llm.info.name}, {llm.info.scheme} (R^2 {fit.r_squared:.3f})",
         "compute_dtype": llm.info.compute_dtype,
         "kernel_paths": dict(llm.info.kernel_paths),
         "environment": capture_environment().model_dump(),

@@ -45,7 +45,10 @@ class Machine:
 
 
 def simulated_machine(costs: StepCosts, origin: Mapping[str, Any]) -> Machine:
-    """Replays on the virtual clock: for the same costs the same figures everywhere. origin: for the results."""
+    """Replays on the virtual clock: for the same costs the same figures everywhere.
+
+    origin: the document that the costs are from; `fitted_to` says in words what they are the costs of.
+    """
 
     def replay(setup: Setup) -> CellResult:
         async def main(clock: VirtualClock) -> CellResult:
@@ -56,7 +59,7 @@ def simulated_machine(costs: StepCosts, origin: Mapping[str, Any]) -> Machine:
 
         return run_in_virtual_time(main)
 
-    measured_on = f"simulated, with the step costs of {origin.get('model', 'no model')}"
+    measured_on = f"simulated, with the step costs of {origin['fitted_to']}"
     return Machine(replay, {"measured_on": measured_on, "step_costs": origin}, several_devices=True)
 
 

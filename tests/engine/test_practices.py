@@ -40,7 +40,7 @@ def figures(name: str) -> Mapping[str, Figures]:
 
 def figures_of_table(table: PracticeTable) -> Mapping[str, Figures]:
     progress = ProgressReporter(Console(quiet=True))
-    measured = measure(table.rows.values(), simulated_machine(COSTS, {}).replay, 1, progress)
+    measured = measure(table.rows.values(), simulated_machine(COSTS, {"fitted_to": "no model"}).replay, 1, progress)
     return {name: measured.median(setup) for name, setup in table.rows.items()}
 
 
@@ -178,11 +178,11 @@ def test_the_fit_finds_the_costs_that_made_the_times() -> None:
 
 def test_the_command_prints_tables_and_writes_every_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     costs, output = tmp_path / "costs.json", tmp_path / "tables.json"
-    costs.write_text(json.dumps({"costs": {"base_ns": 10_000_000}, "model": "made up"}))
+    costs.write_text(json.dumps({"costs": {"base_ns": 10_000_000}, "fitted_to": "made up"}))
     sizes = ["--tables", "batching", "--requests", "30", "--repeats", "2"]
     run("", TABLES, SMALL, [*sizes, "--costs", str(costs), "--output", str(output)])
     document = json.loads(output.read_text())
-    assert document["step_costs"]["model"] == "made up"
+    assert document["measured_on"] == "simulated, with the step costs of made up"
     assert document["traffic"]["requests"] == 30
     static = document["tables"]["batching"]["rows"]["static"]
     assert len(static["repeats"]) == 2
