@@ -41,12 +41,50 @@ def encode_prompt(
     if tokenizer.chat_template is None:
         raise ConfigurationError("The model has no chat template; give the prompt as a string or as token ids.")
     messages = [dict(item) for item in prompt if isinstance(item, Mapping)]
-    return _apply_template(tokenizer, messages, template_arguments or {})
+    return _apply_template(tokenizer, messages, template_arguments or {}, opens=True)
+
+
+def turn_starts(
+    tokenizer: PreTrainedTokenizerFast,
+    messages: Sequence[ChatMessage],
+    token_ids: Sequence[int],
+    template_arguments: Mapping[str, Any] | None = None,
+) -> tuple[int, ...]:
+    """Positions in the encoded chat at which its user's turns start, oldest first (see `RequestTerms.turn_starts`).
+
+    A turn is left out where the template does not write what stands before it as it writes the whole chat.
+    """
+    starts: list[int] = []
+    for number, message in enumerate(messages):
+        if message["role"] == "user":
+            before = _tokens_before(tokenizer, messages[:number], token_ids, template_arguments or {})
+            if before is not None and tuple(token_ids[: len(before)]) == before:
+                starts.append(len(before))
+    return tuple(starts)
+
+
+def _tokens_before(
+    tokenizer: PreTrainedTokenizerFast,
+    messages: Sequence[ChatMessage],
+    token_ids: Sequence[int],
+    template_arguments: Mapping[str, Any],
+) -> tuple[int, ...] | None:
+    """How the template writes the messages by themselves (None: not at all).
+
+    Before the first of them stands the token that begins every text, where the model has one.
+    """
+    if not messages:
+        return tuple(token_ids[:1]) if token_ids[0] == tokenizer.bos_token_id else ()
+    try:
+        return _apply_template(tokenizer, [dict(each) for each in messages], template_arguments, opens=False)
+    except ConfigurationError:
+        return None
 
 
 def _apply_template(
-    tokenizer: PreTrainedTokenizerFast, messages: list[dict[str, Any]], arguments: Mapping[str, Any]
+    tokenizer: PreTrainedTokenizerFast, messages: list[dict[str, Any]], arguments: Mapping[str, Any], *, opens: bool
 ) -> tuple[int, ...]:
+    """opens: writes the beginning of the assistant's turn behind the messages."""
     # Here, not at the top: `import quantgate_engine` stays light.
     from inspect import signature
 
@@ -58,7 +96,7 @@ def _apply_template(
             f"Chat template arguments name {', '.join(reserved)}; expected only variables of the model's own template."
         )
     try:
-        token_ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False, **arguments)
+        token_ids = tokenizer.apply_chat_template(messages, add_generation_prompt=opens, return_dict=False, **arguments)
     except (TemplateError, TypeError, UnicodeError) as refused:
         # Templates raise on what their model does not know, such as two user turns in a row; and they add strings.
         raise ConfigurationError(f"The model's chat template refuses the messages: {refused}.") from refused

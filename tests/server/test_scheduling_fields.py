@@ -175,3 +175,26 @@ def test_pools_serve_behind_one_address(load: Callable[..., LLM]) -> None:
             assert _post(server, prompt=prompt).status_code == 200
         assert [pool.core.totals.prefill_tokens for pool in core.pools] == [1, 42]
         assert server.service.engine.max_active_requests == 2 * llm.config.max_active_requests
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_chat_that_is_too_long_loses_its_oldest_turns_and_says_so(load: Callable[..., LLM], stream: bool) -> None:
+    """System prompt 5 tokens, first turn 21 + 11, last turn 9, and one that opens the answer: 47 of at most 40."""
+    admission = AdmissionSettings(over_cap="degrade", min_output_tokens=4)
+    llm = load(max_context_tokens=40, admission=admission)
+    chat = [
+        {"role": "system", "content": "s" * 4},
+        {"role": "user", "content": "a" * 20},
+        {"role": "assistant", "content": "b" * 10},
+        {"role": "user", "content": "c" * 8},
+    ]
+    with RunningServer(llm) as server:
+        fields = {"ignore_eos": True, "temperature": 0, "max_tokens": 6, "stream": stream}
+        answer = _post(server, "chat/completions", messages=chat, **fields)
+        assert answer.status_code == 200
+        assert '"degraded":"the oldest 32 prompt tokens were left out"' in answer.text
+        assert llm.core.totals.prefill_tokens == 5 + 9 + 1
+        if not stream:
+            kept = _post(server, "chat/completions", messages=[chat[0], chat[3]], **fields)
+            assert "degraded" not in kept.text
+            assert answer.json()["choices"][0]["message"] == kept.json()["choices"][0]["message"]

@@ -92,9 +92,14 @@ class Answering(ABC, Generic[Body]):
         """All that a choice consists of, as it comes."""
         return generate(self._service, choice, self._usage)
 
-    def with_token_ids(self, choice: dict[str, Any], token_ids: Sequence[int]) -> dict[str, Any]:
-        """The choice with the ids of its tokens, where they are asked for."""
-        return choice | {"token_ids": list(token_ids)} if self._body.return_token_ids else choice
+    def with_extras(self, choice: dict[str, Any], answer: Answer | Piece) -> dict[str, Any]:
+        """The choice with the ids of its tokens, where they are asked for, and with what was cut from the request."""
+        extras = dict[str, Any]()
+        if self._body.return_token_ids:
+            extras["token_ids"] = list(answer.token_ids)
+        if answer.degraded is not None:
+            extras["degraded"] = answer.degraded
+        return choice | extras
 
     def about_prompt(self, prompt: ScoredPrompt) -> dict[str, Any]:
         """What the request wants to know of its prompt."""

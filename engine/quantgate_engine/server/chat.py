@@ -37,6 +37,7 @@ async def _prepare(service: Service, body: ChatCompletionRequest) -> _Chat:
         answer_id=answer_id,
         max_tokens=body.requested_tokens or _room_for_answer(service, len(prompt)),
         logprobs=body.top_logprobs if body.logprobs else None,
+        turn_starts=await service.turn_starts(messages, prompt, body.chat_template_kwargs),
     )
     return _Chat(service, body, answer_id, choices, await score_prompts(service, [prompt], body.prompt_logprobs))
 
@@ -70,4 +71,4 @@ class _Chat(Answering[ChatCompletionRequest]):
             "logprobs": self._shapes.chat(answer.logprobs) if self._body.logprobs else None,
             "finish_reason": answer.finish_reason,
         }
-        return self.with_token_ids(choice, answer.token_ids)
+        return self.with_extras(choice, answer)

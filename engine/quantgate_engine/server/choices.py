@@ -33,13 +33,15 @@ def make_choices(
     answer_id: str,
     max_tokens: int,
     logprobs: int | None,
+    turn_starts: tuple[int, ...] = (),
 ) -> list[Choice]:
     """`body.n` choices for each prompt; choice i of a prompt draws by the i-th seed made of the request's.
 
-    All but the first of a prompt are its forks, so that the prompt is computed once. Raises ApiError 400 where the
-    fields do not go together, the engine has no such SLO class, or a prompt could never run.
+    All but the first of a prompt are its forks, so that the prompt is computed once. turn_starts: see `RequestTerms`.
+    Raises ApiError 400 where the fields do not go together, the engine has no such SLO class, or a prompt could never
+    run.
     """
-    seed = service.seed_of(body.seed)
+    seed, limit_s = service.seed_of(body.seed), service.settings.request_timeout_s
     service.check_slo_class(body.slo_class)
     choices: list[Choice] = []
     for prompt in prompts:
@@ -51,7 +53,7 @@ def make_choices(
                 )
             except ConfigurationError as wrong:
                 raise bad_request(str(wrong).replace("SamplingParams.", "")) from wrong
-            terms = body.terms(service.settings.request_timeout_s, fork_of=first_id if number else None)
+            terms = body.terms(limit_s, fork_of=first_id if number else None, turn_starts=turn_starts)
             choice = Choice(len(choices), f"{answer_id}-{len(choices)}", prompt, params, terms)
             _refuse_impossible(service, choice)
             choices.append(choice)

@@ -80,7 +80,7 @@ class _Completion(Answering[CompletionRequest]):
             "logprobs": self._shapes.completions(answer.logprobs, answer.offsets) if wanted else None,
             "finish_reason": answer.finish_reason,
         }
-        return self.with_token_ids(choice, answer.token_ids)
+        return self.with_extras(choice, answer)
 
     def _prompt_of(self, index: int) -> ScoredPrompt:
         return self._prompts[index // self._body.n]

@@ -24,6 +24,7 @@ class Piece:
 
     text: what can be shown of it now; empty while a character or the beginning of a stop string is open.
     logprobs: one entry per token where asked for; offsets: for each of them, the characters decoded before it.
+    degraded: beside the end, what was cut from the request so that it could run.
     """
 
     index: int
@@ -32,6 +33,7 @@ class Piece:
     logprobs: tuple[SampledToken, ...] = ()
     offsets: tuple[int, ...] = ()
     finish_reason: str | None = None
+    degraded: str | None = None
 
 
 @dataclass(slots=True)
@@ -43,6 +45,7 @@ class Answer:
     logprobs: list[SampledToken] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     finish_reason: str | None = None
+    degraded: str | None = None
 
     def add(self, piece: Piece) -> None:
         self.text += piece.text
@@ -50,6 +53,7 @@ class Answer:
         self.logprobs.extend(piece.logprobs)
         self.offsets.extend(piece.offsets)
         self.finish_reason = piece.finish_reason
+        self.degraded = piece.degraded
 
 
 async def generate(service: Service, choice: Choice, usage: Usage, offset: int = 0) -> AsyncGenerator[Piece, None]:
@@ -127,4 +131,5 @@ class _Reading:
             logprobs=chunk.logprobs,
             offsets=tuple(offsets) if chunk.logprobs else (),
             finish_reason=finish_reason,
+            degraded=end.degraded if end is not None else None,
         )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from quantgate_engine.async_llm import AsyncLLM
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import TokenScore
 from quantgate_engine.llm import LLM
-from quantgate_engine.prompts import Prompt, encode_prompt
+from quantgate_engine.prompts import ChatMessage, Prompt, encode_prompt, turn_starts
 from quantgate_engine.sampling.seeds import derived_seed
 from quantgate_engine.server.api_error import ApiError, bad_request
 from quantgate_engine.server.gate import Gate
@@ -97,6 +97,14 @@ class Service:
             raise bad_request(str(refused), param) from refused
         self.check_token_ids(token_ids, param)
         return token_ids
+
+    async def turn_starts(
+        self, messages: Sequence[ChatMessage], token_ids: Sequence[int], template_arguments: Mapping[str, Any]
+    ) -> tuple[int, ...]:
+        """Where the turns of an encoded chat start; none where admission cuts nothing from a context."""
+        if self.llm.config.admission.over_cap != "degrade":
+            return ()
+        return await asyncio.to_thread(turn_starts, self.tokenizer, messages, token_ids, template_arguments)
 
     async def token_scores(self, token_ids: Sequence[int], alternatives: int, param: str) -> list[TokenScore]:
         """Raises ApiError 400 where the tokens are too many."""

@@ -24,12 +24,13 @@ class SchedulingFields(BaseModel):
     timeout_s: float | None = Field(default=None, gt=0)
     cache_salt: Name | None = None
 
-    def terms(self, limit_s: float, fork_of: str | None) -> RequestTerms:
-        """limit_s: the longest time that the server gives any request."""
+    def terms(self, limit_s: float, fork_of: str | None, turn_starts: tuple[int, ...]) -> RequestTerms:
+        """limit_s: the longest time that the server gives any request; the others: see `RequestTerms`."""
         return RequestTerms(
             slo_class=self.slo_class,
             timeout_s=limit_s if self.timeout_s is None else min(self.timeout_s, limit_s),
             session_id=self.session_id,
             fork_of=fork_of,
+            turn_starts=turn_starts,
             cache_salt=self.cache_salt or "",
         )
