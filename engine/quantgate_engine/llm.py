@@ -114,6 +114,8 @@ class LLM:
             if refusal is not None:
                 raise ConfigurationError(refusal)
         self.core.claim()
+        # A stream that drove the engine before has shut it down behind itself.
+        self.core.reopen()
         try:
             answers = self._run(zip(request_ids, token_ids, each, strict=True))
         finally:

@@ -178,6 +178,7 @@ def test_streams_and_generate_agree_and_exclude_each_other(llm: LLM) -> None:
             await engine.stop()
 
     assert asyncio.run(scenario()) == expected
+    assert [output.token_ids for output in llm.generate(_prompts(), GREEDY)] == expected
 
 
 def test_settings_come_as_a_config_or_as_keywords_and_never_both(folder: Path) -> None:
