@@ -9,6 +9,8 @@ stream's first event; `upload` is from the call of the client to the server's ha
 
 With --oracle: quantgate's driver, target and metrics against scripts with known delays over real sockets; every figure
 is compared with what the script implies, and more than --tolerance-ms apart ends with exit code 1.
+
+The server stands for another machine: where there are two CPUs or more, it has one of its own, and the client the rest.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+from cpus import set_cpu_aside
 from http_oracle import compare_with_oracle
 from http_transports import CLIENTS
 
@@ -67,10 +71,11 @@ class Seen:
 
 
 @contextmanager
-def scripted_server(*arguments: str) -> Iterator[str]:
-    """The URL of a server process, which ends with the block."""
+def scripted_server(cpu: int | None, slots: int = 1 << 12) -> Iterator[str]:
+    """The URL of a server process on that CPU (None: on any), which ends with the block."""
     script = Path(__file__).with_name("scripted_server.py")
-    process = subprocess.Popen([sys.executable, str(script), *arguments], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, str(script), "--slots", str(slots), *([] if cpu is None else ["--cpu", str(cpu)])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         if process.stdout is None:
             raise RuntimeError("the server has no output")
@@ -136,11 +141,11 @@ def installed(client: str) -> bool:
     return True
 
 
-def compare_clients(repeats: int) -> dict[str, object]:
+def compare_clients(repeats: int, server_cpu: int | None) -> dict[str, object]:
     """Medians over the repeats; the clients take turns, forwards and backwards."""
     clients = [client for client in CLIENTS if installed(client)]
     runs: dict[str, dict[str, list[dict[str, float]]]] = {name: {client: [] for client in clients} for name in LOADS}
-    with scripted_server() as url:
+    with scripted_server(server_cpu) as url:
         for repeat in range(repeats):
             for name, load in LOADS.items():
                 for client in clients if repeat % 2 == 0 else reversed(clients):
@@ -170,11 +175,13 @@ def print_clients(loads: dict[str, dict[str, dict[str, float]]]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--oracle", action="store_true")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--tolerance-ms", type=float, default=2.0)
     parser.add_argument("--output", type=Path, default=None)
     arguments = parser.parse_args()
+    server_cpu = set_cpu_aside()
     figures: dict[str, object] = {
+        "server_has_a_cpu_of_its_own": server_cpu is not None,
         "python": platform.python_version(),
         "machine": platform.machine(),
         "versions": {
@@ -183,13 +190,13 @@ def main() -> int:
     }
     exit_code = 0
     if arguments.oracle:
-        with scripted_server() as url, scripted_server("--slots", "1") as one_slot_url:
-            compared = compare_with_oracle(url, one_slot_url, arguments.repeats, arguments.tolerance_ms)
+        serving = partial(scripted_server, server_cpu)
+        compared = compare_with_oracle(serving, arguments.repeats, arguments.tolerance_ms)
         figures |= compared
         print(json.dumps(compared, indent=2))
         exit_code = 0 if compared["within_tolerance"] else 1
     else:
-        loads = compare_clients(arguments.repeats)
+        loads = compare_clients(arguments.repeats, server_cpu)
         figures["loads"] = loads
         print_clients(loads)
     if arguments.output is not None:

@@ -1,10 +1,12 @@
 """A server over real sockets whose every delay is known, in a process of its own.
 
-    python benchmarks/scripted_server.py --slots 1
+    python benchmarks/scripted_server.py --slots 1 --cpu 0
 
-It prints its port on standard output and serves until it is killed. POST /v1/completions serves the script of
-`oracle_scripts` that the prompt names, each part at its absolute due time. POST /load streams events that carry the
-time at which they were written, by the monotonic clock, which all processes of a machine share.
+It stands for another machine, so it can be given a CPU of its own, on which it never sleeps: what waking up takes on
+this one is no part of the scripts. It prints its port on standard output and serves until it is killed. POST
+/v1/completions serves the script of `oracle_scripts` that the prompt names, each part at its absolute due time. POST
+/load streams events that carry the time at which they were written, by the monotonic clock, which all processes of a
+machine share.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import argparse
 import asyncio
 import heapq
 import json
+import os
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -20,10 +23,12 @@ from typing import Any
 
 from oracle_scripts import script_of
 
+from quantgate.replay.precise_timers import precise_loop
 from quantgate.targets.openai.wire_script import DONE, WireAnswer, event, models
 
-# A timer of the event loop may be a millisecond late (epoll counts in milliseconds): the rest is waited for awake.
-_AWAKE_NS = 2_000_000
+# A timer may be a little late: the rest is waited for awake. No longer than that, because the kernel likes to wake a
+# client on the CPU of the server that wrote to it, and would make it wait for a server that is busy with waiting.
+_AWAKE_NS = 200_000
 
 
 @dataclass
@@ -36,6 +41,11 @@ class Slots:
         start_ns = max(arrived_ns, heapq.heappop(self.free_at_ns))
         heapq.heappush(self.free_at_ns, start_ns + service_ns)
         return start_ns
+
+
+async def stay_awake() -> None:
+    while True:
+        await asyncio.sleep(0)
 
 
 async def sleep_until(due_ns: int) -> None:
@@ -115,16 +125,30 @@ async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, slo
         writer.close()
 
 
-async def serve(slot_count: int) -> None:
+async def serve(slot_count: int, *, awake: bool) -> None:
     slots = Slots([0] * slot_count)
+    watch = asyncio.create_task(stay_awake()) if awake else None
     server = await asyncio.start_server(
         lambda reader, writer: handle(reader, writer, slots), "127.0.0.1", 0, limit=1 << 24, backlog=2048
     )
     print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+    try:
+        await server.serve_forever()
+    finally:
+        if watch is not None:
+            watch.cancel()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--slots", type=int, default=4096)
+    parser.add_argument("--cpu", type=int, default=None)
+    arguments = parser.parse_args()
+    if arguments.cpu is not None:
+        os.sched_setaffinity(0, {arguments.cpu})
+    with asyncio.Runner(loop_factory=precise_loop) as runner:
+        runner.run(serve(arguments.slots, awake=arguments.cpu is not None))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--slots", type=int, default=4096)
-    asyncio.run(serve(parser.parse_args().slots))
+    main()
