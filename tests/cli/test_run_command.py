@@ -272,7 +272,7 @@ def test_results_that_cannot_be_written_are_told_before_anything_is_loaded(suite
     occupied = tmp_path / "occupied"
     occupied.touch()
     for results in (occupied, occupied / "below"):
-        assert quantgate("run", str(suite), "--results", str(results)) == 3
+        assert quantgate("run", str(suite), "--results", str(results)) == 2
         error = unwrapped(capsys.readouterr().err)
         assert f"Cannot write results under {occupied}: it is not a folder; choose another one." in error
         assert "load: started" not in error

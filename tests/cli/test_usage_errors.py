@@ -56,6 +56,23 @@ def test_a_path_that_cannot_be_is_told_whatever_it_is_for(quantgate, arguments):
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (("run", "quick", "--results", ""), "--results"),
+        (("report", "run", "-o", ""), "-o"),
+        (("init", "--dir="), "--dir"),
+        (("policy", "init", ""), "argument 3"),
+    ],
+)
+def test_an_empty_text_is_never_taken_for_the_current_folder(quantgate, arguments, place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, error = quantgate(*arguments)
+    assert code == 2
+    assert error.startswith(f"quantgate: {place}: expected a value, got an empty text;")
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_command_shows_the_commands(quantgate):
     code, out, _ = quantgate()
     assert code == 2

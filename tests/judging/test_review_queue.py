@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -280,6 +281,9 @@ def test_files_that_cannot_be_written_or_read_are_told(folder: Path) -> None:
         export(folder, 3, "queue.txt")
     with pytest.raises(ConfigurationError, match="is no folder"):
         export(folder, 3, "missing/queue.yaml")
+    os.mkfifo(folder.parent / "pipe.yaml")
+    with pytest.raises(ConfigurationError, match="a device, a pipe or a socket"):
+        export(folder, 3, "pipe.yaml", "--force")
     with pytest.raises(ConfigurationError, match="no such file"):
         quantgate("review", "import", folder, folder / "none.yaml")
     (folder / "review_key.json").unlink()

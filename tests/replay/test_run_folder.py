@@ -125,7 +125,7 @@ def test_a_folder_in_the_place_of_a_file_is_told_with_what_to_do(tmp_path: Path)
     folder = store_complete_run(tmp_path)
     (folder.path / "verdict.json").mkdir()
     with pytest.raises(
-        RunError, match=r"verdict\.json: a folder of that name is in the way; move it away and run again\.$"
+        ConfigurationError, match=r"verdict\.json is a folder where a file is to be written; move it away"
     ):
         folder.write_text("verdict.json", "{}")
 
@@ -146,7 +146,7 @@ def test_a_full_disk_is_said_in_one_sentence_and_leaves_nothing_half_written(tmp
 
 def test_results_that_cannot_be_a_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file")
-    with pytest.raises(RunError, match="not a folder"):
+    with pytest.raises(ConfigurationError, match="not a folder"):
         new_folder(tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -49,6 +50,13 @@ def test_it_writes_where_it_is_told(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "several").mkdir()
     invoke(folder, folder, "--output", tmp_path / "several")
     assert len(list((tmp_path / "several").iterdir())) == 1
+
+
+def test_a_pipe_is_not_replaced_by_a_report(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigurationError, match="is a device, a pipe or a socket"):
+        invoke(folder, "--output", tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_run_without_a_verdict_is_reported(folder: Path) -> None:

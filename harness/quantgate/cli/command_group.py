@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,14 +17,28 @@ class CommandGroup(TyperGroup):
     """Raises ConfigurationError where the framework would draw a box of three lines."""
 
     @override
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], *others: Any, **extra: Any) -> Any:
+        _refuse_empty(args)
         with _told_in_one_sentence():
-            return super().make_context(*args, **kwargs)
+            return super().make_context(info_name, args, *others, **extra)
 
     @override
     def invoke(self, ctx: Any) -> Any:
         with _told_in_one_sentence():
             return super().invoke(ctx)
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """An empty path would mean the current folder, an empty name something never meant: `--results "$UNSET"`."""
+    for index, argument in enumerate(arguments):
+        flag = argument.removesuffix("=") if argument.startswith("--") and argument.endswith("=") else ""
+        if argument and not flag:
+            continue
+        before = arguments[index - 1] if index else ""
+        place = flag or (before if before.startswith("-") else f"argument {index + 1}")
+        raise ConfigurationError(
+            f"{place}: expected a value, got an empty text; is the variable set that it was to come from?"
+        )
 
 
 @contextmanager

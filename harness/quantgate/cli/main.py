@@ -29,6 +29,7 @@ from quantgate.cli.serve import serve
 from quantgate.cli.termination import INTERRUPTED, leave, termination_interrupts
 from quantgate_engine.errors import QuantgateError
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_SUCH_PLACE = frozenset({errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP})
 """A path of the user's that cannot even be looked at, in whichever argument or file it stands."""
 EXIT_CODES = """Exit codes: 0 ship, 1 regression (do not ship), 2 usage or configuration, 3 the run failed or its
@@ -92,9 +93,12 @@ def run_command() -> int:
             return _unexpected(ending.__context__)
         raise
     except OSError as error:
-        if error.errno == errno.ENOSPC:
+        if error.errno in _NO_ROOM:
             where = error.filename or "while writing results"
             return _told(f"The disk is full ({where}); free some space and run again.", 3)
+        if error.errno == errno.EROFS:
+            where = error.filename or "where something was to be written"
+            return _told(f"{where}: the file system is read-only; choose another folder.", 3)
         if error.errno in _NO_SUCH_PLACE and error.filename:
             return _told(f"{error.filename}: {error.strerror}; check the path and its permissions.", 2)
         return _unexpected(error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -34,7 +33,7 @@ def report(
     """
     from quantgate.report.render import render_report
     from quantgate.report.stored_verdict import read_verdict
-    from quantgate.store.atomic_file import write_atomically
+    from quantgate.store.atomic_file import write_text_atomically
     from quantgate.store.run_folder import load_run
 
     if output is not None and len(runs) > 1 and not output.is_dir():
@@ -47,7 +46,7 @@ def report(
         run = load_run(folder)
         html = render_report(run, read_verdict(folder), price_per_hour=price_per_hour)
         path = _destination(folder, run.manifest.run_id, output)
-        write_atomically(path, partial(Path.write_text, data=html, encoding="utf-8"))
+        write_text_atomically(path, html)
         written.append(str(path))
         console.print(f"report: {path}", markup=False, highlight=False)
     if json_output:

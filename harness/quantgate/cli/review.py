@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -40,10 +39,11 @@ def export(
     from quantgate.judging.review.queue_file import queue_text
     from quantgate.judging.review.review_key import KEY_FILE, read_key
     from quantgate.judging.rows import table_of
-    from quantgate.store.atomic_file import write_atomically
+    from quantgate.store.atomic_file import require_replaceable, write_text_atomically
     from quantgate.store.run_folder import RunFolder, load_run
 
     loaded = load_run(run)
+    require_replaceable(out)
     if out.exists() and not force:
         raise ConfigurationError(f"--out is {out}, which is there already; name another file or add --force.")
     if not out.parent.is_dir():
@@ -55,7 +55,7 @@ def export(
     folder.write_text(KEY_FILE, exported.key.model_dump_json(by_alias=True, indent=2) + "\n")
     if exported.rows:
         folder.write_table("judgements", table_of([*loaded.judgements.to_pylist(), *exported.rows]))
-    write_atomically(out, partial(Path.write_text, data=text, encoding="utf-8"))
+    write_text_atomically(out, text)
     count = len(exported.queue.items)
     for line in [f"{count} pairs to review: {out}", *left_out_words(exported.later_turns)]:
         Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)

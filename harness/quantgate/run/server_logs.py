@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from quantgate.store.run_folder import RunFolder
@@ -29,4 +29,5 @@ def _copy_if_possible(log: Path, to: Path) -> None:
     try:
         shutil.copyfile(log, to)
     except OSError:
-        to.unlink(missing_ok=True)
+        with suppress(OSError):
+            to.unlink()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from quantgate.store.atomic_file import write_atomically, write_error
+from quantgate.store.atomic_file import require_replaceable, write_error, write_text_atomically
 from quantgate_engine.errors import ConfigurationError
 
 
@@ -13,10 +13,9 @@ def write_files(texts: Mapping[Path, str], *, force: bool) -> None:
     """Raises ConfigurationError before anything is written where a file exists and `force` is not set, and RunError
     where the system refuses.
     """
+    for path in texts:
+        require_replaceable(path)
     there = [path for path in texts if path.exists()]
-    folders = [path for path in there if path.is_dir()]
-    if folders:
-        raise ConfigurationError(f"{folders[0]} is a folder; expected the name of a file to write.")
     if there and not force:
         names = ", ".join(map(str, there))
         one = len(there) == 1
@@ -29,8 +28,4 @@ def write_files(texts: Mapping[Path, str], *, force: bool) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise write_error(path.parent, error) from error
-        write_atomically(path, _writer(text))
-
-
-def _writer(text: str) -> Callable[[Path], int]:
-    return lambda path: path.write_text(text, encoding="utf-8")
+        write_text_atomically(path, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from quantgate.store.atomic_file import write_error
@@ -25,4 +26,6 @@ class DiskReserve:
             raise write_error(folder, error) from error
 
     def release(self) -> None:
-        self._path.unlink(missing_ok=True)
+        # What cannot be removed is left: the error that brought the run here is the one to tell.
+        with suppress(OSError):
+            self._path.unlink()

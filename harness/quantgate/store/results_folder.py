@@ -6,11 +6,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from quantgate.store.atomic_file import write_error
-from quantgate_engine.errors import RunError
+from quantgate_engine.errors import ConfigurationError
 
 
 def check_writable(results: Path) -> None:
-    """Raises RunError where no run's folder could be made under `results`, which need not exist; leaves nothing."""
+    """For `results` that need not exist yet; leaves nothing there.
+
+    Raises ConfigurationError where a file is in the way, RunError where the system makes no run's folder.
+    """
     try:
         there = next(folder for folder in (results, *results.absolute().parents) if folder.exists())
         if not there.is_dir():
@@ -20,5 +23,5 @@ def check_writable(results: Path) -> None:
         raise write_error(results, error) from error
 
 
-def not_a_folder(results: Path) -> RunError:
-    return RunError(f"Cannot write results under {results}: it is not a folder; choose another one.")
+def not_a_folder(results: Path) -> ConfigurationError:
+    return ConfigurationError(f"Cannot write results under {results}: it is not a folder; choose another one.")

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from quantgate.json_text import parse_json
 from quantgate.problem import first_problem
-from quantgate.store.atomic_file import write_atomically, write_error
+from quantgate.store.atomic_file import write_error, write_text_atomically
 from quantgate.store.manifest import MANIFEST_SCHEMA, RunManifest
 from quantgate.store.redaction import manifest_without_text, without_text
 from quantgate.store.results_folder import not_a_folder
@@ -47,7 +47,10 @@ class RunFolder:
 
     @classmethod
     def create(cls, results: Path, *, now: datetime, random: Random, keep_text: bool = True) -> RunFolder:
-        """Makes a new folder under `results`. Raises RunError where that is not possible."""
+        """Makes a new folder under `results`.
+
+        Raises ConfigurationError where `results` is a file, RunError where the system refuses.
+        """
         run_id = new_run_id(now, random)
         path = results / run_id
         try:
@@ -74,7 +77,7 @@ class RunFolder:
     def write_text(self, file_name: str, text: str) -> Path:
         """Writes another file of the run (`verdict.json`, `report.html`) and returns its path."""
         path = self.path / file_name
-        write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+        write_text_atomically(path, text)
         return path
 
 
