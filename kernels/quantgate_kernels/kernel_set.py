@@ -33,7 +33,8 @@ class KernelSet(Protocol):
         """qkv [T, (heads + 2 kv_heads) * head_dim], cos and sin [T, head_dim] in float32 (half-rotation layout).
 
         Rotates queries and keys, writes keys and values to `slots`, returns queries [T, heads, head_dim]. A cache with
-        scales takes codes: keys are quantized as they are in float32 after the rotation, values as they come.
+        scales takes codes: values as they come, keys from float32 after the rotation, spread over the head's numbers as
+        the queries are then too, which changes no product of the two.
         """
         ...
 

@@ -164,7 +164,8 @@ class KVLayer:
     """One layer's cache: keys and values [num_blocks, block_size, kv_heads, head_dim] in the activation dtype.
 
     With scales, float32 [num_blocks, block_size, kv_heads], they are symmetric int8 codes in -127..127, and each number
-    is its code times the scale of its token and head. Both scales are there, or none.
+    is its code times the scale of its token and head. Keys then stand in a basis of their own, in which
+    `KernelSet.rope_and_write_kv` returns queries too. Both scales are there, or none.
     """
 
     keys: Tensor

@@ -10,6 +10,7 @@ from quantgate_kernels.reference.attention import attend, plan_attention
 from quantgate_kernels.reference.head import head_logits
 from quantgate_kernels.reference.linear import multiply, stored_form
 from quantgate_kernels.reference.paged_rows import path_over, write_rows
+from quantgate_kernels.reference.spread import spread
 from quantgate_kernels.reference.step_plans import StepPlans
 from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
 
@@ -37,7 +38,8 @@ class ReferenceKernels:
     ) -> Tensor:
         """Half-rotation rope in float32: (a, b) -> (a cos - b sin, b cos + a sin) over the halves of a head.
 
-        An INT8 cache is given the float32 keys: rounded to 16 bits first, they would be rounded twice.
+        An INT8 cache is given the float32 keys: rounded to 16 bits first, they would be rounded twice. Its keys are
+        spread, and so are the queries that look for them.
         """
         self.paths["rope_and_write_kv"] = path_over(cache, "torch")
         rows, head_dim = cos.shape
@@ -50,6 +52,8 @@ class ReferenceKernels:
         rotated = torch.empty(wide.shape, dtype=rotated_dtype, device=qkv.device)
         rotated[..., :half] = torch.addcmul(first * cos_half, second, sin_half, value=-1)
         rotated[..., half:] = torch.addcmul(second * cos_half, first, sin_half)
+        if cache.key_scales is not None:
+            rotated = spread(rotated)
         write_rows(cache, slots, keys=rotated[:, num_heads:], values=heads[:, num_heads + num_kv_heads :])
         return rotated[:, :num_heads].to(qkv.dtype)
 

@@ -7,6 +7,7 @@
 #include "int8_row.h"
 #include "number.h"
 #include "parallel.h"
+#include "spread.h"
 
 namespace quantgate {
 namespace {
@@ -33,6 +34,10 @@ template <class Number>
 struct PlainRows {
     Number *keys, *values;
 
+    void write_query(const Number* head, const Turn<Number>& turn, Number* query, float*) const {
+        turn.rotate(head, query);
+    }
+
     void write_key(const Number* head, const Turn<Number>& turn, int64_t place, float*) const {
         turn.rotate(head, keys + place * 2 * turn.half);
     }
@@ -42,14 +47,22 @@ struct PlainRows {
     }
 };
 
-// The rotated key is quantized as it is in float32: rounded to 16 bits first, it would be rounded twice.
+// The rotated key is quantized as it is in float32: rounded to 16 bits first, it would be rounded twice. Keys are spread,
+// and so are the queries that look for them.
 template <class Number>
 struct Int8Rows {
     int8_t *keys, *values;
     float *key_scales, *value_scales;
 
+    void write_query(const Number* head, const Turn<Number>& turn, Number* query, float* wide) const {
+        turn.rotate(head, wide);
+        spread(wide, 2 * turn.half);
+        for (int64_t d = 0; d < 2 * turn.half; ++d) query[d] = rounded<Number>(wide[d]);
+    }
+
     void write_key(const Number* head, const Turn<Number>& turn, int64_t place, float* wide) const {
         turn.rotate(head, wide);
+        spread(wide, 2 * turn.half);
         key_scales[place] = quantize_row(wide, 2 * turn.half, keys + place * 2 * turn.half);
     }
 
@@ -77,7 +90,9 @@ void rope_and_write_kv(const Rows<Number>& rows, Number* queries, const Cache& c
             const Turn<Number> turn{rows.cosines + row * size, rows.sines + row * size, size / 2};
             const Number* head = rows.qkv + row * all_heads * size;
             Number* query = queries + row * rows.heads * size;
-            for (int64_t h = 0; h < rows.heads; ++h, head += size, query += size) turn.rotate(head, query);
+            for (int64_t h = 0; h < rows.heads; ++h, head += size, query += size) {
+                cache.write_query(head, turn, query, wide.data());
+            }
             const int64_t place = rows.slots[row] * rows.kv_heads;
             for (int64_t h = 0; h < rows.kv_heads; ++h, head += size) {
                 cache.write_key(head, turn, place + h, wide.data());
