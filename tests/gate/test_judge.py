@@ -123,7 +123,21 @@ def test_few_items_are_inconclusive_and_say_how_many_would_do(run_of: RunOf, arm
     assert rule.outcome == "inconclusive"
     assert rule.n_needed is not None
     assert rule.n_needed > rule.n == 30
-    assert "would decide, this run has 30" in rule.reason
+    assert f"; about {rule.n_needed:,} such items would decide, this run has 30." in rule.reason
+
+
+@pytest.mark.parametrize("requests", [4, 16])
+def test_how_many_requests_without_a_failure_would_decide_does_not_depend_on_how_many_there_were(
+    run_of: RunOf, arm: Any, both: Any, requests: int
+) -> None:
+    """The upper limit of no failure in n is z^2 / (n + z^2), which falls below 1 pp at 381."""
+    text = (
+        "schema: quantgate.policy/1\nname: t\nrules: [{metric: failure_rate, margin: 1pp}]\ngain: null\n"
+        "aa: {required: false}\n"
+    )
+    run = run_of(*both, arm("same"), requests=requests)
+    rule = judge(run, parse_yaml_model(text, Policy, name="t"), today=TODAY).arms["same"].rules[0]
+    assert (rule.outcome, rule.n, rule.n_needed) == ("inconclusive", requests, 381)
 
 
 def test_a_baseline_at_chance_makes_the_rule_uninformative(run_of: RunOf, arm: Any, both: Any) -> None:

@@ -10,7 +10,7 @@ from scipy.stats import t
 
 from quantgate.stats.bootstrap import bootstrap_means, bootstrap_percentiles, difference, relative
 from quantgate.stats.clusters import cluster_numbers, design_effect, run_length
-from quantgate.stats.interval import Interval, LossEstimate, either_way
+from quantgate.stats.interval import Interval, LossEstimate, size_of_change
 
 SETTINGS = {"margin": 0.1, "confidence": 0.95, "resamples": 1000, "seed": 5}
 
@@ -157,5 +157,5 @@ def test_a_change_in_either_direction_is_folded_at_zero(
     middle = sum(signed) / 2
     longer = LossEstimate(middle, Interval(*signed), 0.1, 0.2)
     shorter = LossEstimate(-middle, Interval(-signed[1], -signed[0]), 0.1, 0.9)
-    assert either_way(longer, shorter).interval == pytest.approx(folded)
-    assert either_way(longer, shorter).value == pytest.approx(abs(middle))
+    assert size_of_change(longer, shorter).interval == pytest.approx(folded)
+    assert size_of_change(longer, shorter).value == pytest.approx(abs(middle))

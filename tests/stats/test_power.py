@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,6 @@ from quantgate.stats.power import (
     chance_to_pass,
     discordance,
     minimum_detectable_effect,
-    needed_n,
 )
 from quantgate.stats.tango import tango_interval
 
@@ -24,16 +21,6 @@ def test_minimum_detectable_effects_computed_elsewhere(n: int, share: float, eff
     """One-sided 5 % is two-sided 90 %."""
     effect = minimum_detectable_effect(binary_standard_error(share, n), confidence=0.90, power=0.8)
     assert 100 * effect == pytest.approx(effect_pp, abs=0.06)
-
-
-def test_the_needed_n_makes_the_distance_detectable() -> None:
-    wanted = needed_n(100, 0.02, 0.03, confidence=0.95, power=0.8)
-    assert wanted is not None
-    error = 0.02 * math.sqrt(100 / wanted)
-    assert minimum_detectable_effect(error, 0.95, 0.8) == pytest.approx(0.03, rel=0.01)
-    assert needed_n(100, 0.02, 0.0, 0.95, 0.8) is None
-    assert needed_n(100, 0.02, 1e-9, 0.95, 0.8) is None
-    assert needed_n(100, math.inf, 0.1, 0.95, 0.8) is None
 
 
 def test_no_difference_seen_is_not_no_difference() -> None:

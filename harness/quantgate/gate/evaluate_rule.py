@@ -12,7 +12,8 @@ from quantgate.gate.policy import Policy, Rule
 from quantgate.gate.policy_fit import absent_subject
 from quantgate.gate.verdict_model import Outcome, RuleResult
 from quantgate.gate.wording import finite
-from quantgate.stats.power import minimum_detectable_effect, needed_n
+from quantgate.stats.power import minimum_detectable_effect
+from quantgate.stats.sample_size import needed_n
 
 Decision = tuple[Outcome, str, int | None]
 """(outcome, reason, items that would decide)"""
@@ -66,9 +67,6 @@ def _decide(rule: Rule, measured: Measurement, margin: Margin, policy: Policy) -
         return "inconclusive", reasons.no_number(metric, measured, rule.chosen_statistic), measured.minimum_n
     outcome = loss_outcome(estimate.interval, margin.value)
     wanted = None
-    if outcome == "inconclusive":
-        distance = abs(margin.value - estimate.value)
-        wanted = needed_n(measured.n, estimate.standard_error, distance, policy.confidence, policy.power)
-        # Near the limit the interval may miss a decision by a hair where the power formula says that n is enough.
-        wanted = wanted if wanted is None else max(wanted, measured.n + 1)
+    if outcome == "inconclusive" and measured.chance is not None:
+        wanted = needed_n(measured.chance, above=measured.n, power=policy.power)
     return outcome, reasons.rule_reason(metric, measured, margin, outcome, wanted), wanted

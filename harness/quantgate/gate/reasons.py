@@ -50,7 +50,7 @@ def rule_reason(
         return f"{numbers}: within the margin of {limit}.{detail}"
     if outcome == "fail":
         return f"{numbers}: beyond the margin of {limit}.{detail}"
-    more = f"; about {n_needed:,} {metric.items} would decide, this run has {measured.n:,}" if n_needed else ""
+    more = f"; about {n_needed:,} such {metric.items} would decide, this run has {measured.n:,}" if n_needed else ""
     return f"{numbers}: the interval holds the margin of {limit}{more}.{detail}"
 
 

@@ -37,7 +37,7 @@ class RuleResult(_Strict):
     mde: float | None
     """The smallest loss that this sample would find with the policy's power."""
     n_needed: int | None
-    """Items needed to decide at the observed noise; None where n is enough or it cannot be told."""
+    """Items that would decide with the policy's power, if they behave as those seen; None where that cannot be told."""
     p_value: float | None = None
     holm_p_value: float | None = None
     method: str

@@ -17,6 +17,11 @@ def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.int64]:
     return np.array([seen.setdefault(label, len(seen)) for label in labels], dtype=np.int64)
 
 
+def cluster_count(clusters: NDArray[np.int64]) -> int:
+    """How many different clusters the items are of."""
+    return len(np.unique(clusters))
+
+
 def run_length(n: int) -> int:
     """How many consecutive requests make one cluster: requests that wait in one queue share its state.
 

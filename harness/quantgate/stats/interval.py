@@ -25,7 +25,7 @@ class LossEstimate(NamedTuple):
     p_value: float
 
 
-def either_way(worse: LossEstimate, reverse: LossEstimate) -> LossEstimate:
+def size_of_change(worse: LossEstimate, reverse: LossEstimate) -> LossEstimate:
     """The size of a change whose direction does not matter, from its two signed readings.
 
     The interval of the signed change is folded at zero; folding only widens its coverage.

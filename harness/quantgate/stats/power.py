@@ -1,4 +1,4 @@
-"""What a sample can find: minimum detectable effect, needed n, and the chance to pass.
+"""What a sample can find: minimum detectable effect, and the chance to pass.
 
 All formulas are the normal approximation, z(p) being the standard normal quantile:
 J. M. Lachin, Controlled Clinical Trials 2 (1981) 93-113.
@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 
 from scipy.stats import norm
-
-_NEVER = 10**7
 
 
 def discordance(only_baseline: float, only_candidate: float, n: float) -> float:
@@ -29,17 +27,6 @@ def binary_standard_error(discordant_share: float, n: float) -> float:
 def minimum_detectable_effect(standard_error: float, confidence: float, power: float) -> float:
     """(z(1 - a/2) + z(power)) x standard error, in the loss's unit; a = 1 - confidence."""
     return _reach(confidence, power) * standard_error
-
-
-def needed_n(n: int, standard_error: float, distance: float, confidence: float, power: float) -> int | None:
-    """Items needed to tell the loss from the margin, `distance` apart, at the noise seen with n items.
-
-    n x ((z(1 - a/2) + z(power)) x standard error / distance)^2; None where no practicable n would do.
-    """
-    if distance == 0 or not math.isfinite(distance) or not math.isfinite(standard_error):
-        return None
-    wanted = n * (_reach(confidence, power) * standard_error / distance) ** 2
-    return math.ceil(wanted) if wanted <= _NEVER else None
 
 
 def chance_to_pass(true_loss: float, standard_error: float, margin: float, confidence: float) -> float:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from quantgate.gate.evidence import Pairing
 from quantgate.gate.families.paired_binary import MARGIN_UNITS, METHOD, measure_binary
 from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
-from quantgate.stats.interval import either_way
 
 
 def _rate(name: str, title: str, metric: str, right_when: bool) -> RuleMetric:
@@ -30,11 +29,7 @@ def _refusal_change(pairing: Pairing, question: RuleQuestion) -> Measurement:
     if len(pairs.baseline) == 0:
         return Measurement(n=0, method=METHOD, unmeasured=pairing.why_unmeasured("answers"))
     refused = pairs.baseline >= 0.5, pairs.candidate >= 0.5
-    more = measure_binary(~refused[0], ~refused[1], pairs.clusters, question)
-    less = measure_binary(refused[0], refused[1], pairs.clusters, question)
-    if more.estimate is None or less.estimate is None:
-        return more
-    return replace(less, method=f"{METHOD}, both directions", estimate=either_way(more.estimate, less.estimate))
+    return measure_binary(refused[0], refused[1], pairs.clusters, question, either_way=True)
 
 
 BEHAVIOUR_RULES = (

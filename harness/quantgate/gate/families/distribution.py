@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,10 @@ from numpy.typing import NDArray
 from quantgate.gate.evidence import Pairing
 from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
 from quantgate.stats.bootstrap import bootstrap_means, difference
-from quantgate.stats.clusters import design_effect
+from quantgate.stats.clusters import cluster_count, design_effect
+from quantgate.stats.count_chances import chance_to_decide_share
 from quantgate.stats.interval import LossEstimate
+from quantgate.stats.mean_chances import chance_to_decide_mean, clusters_by_item
 from quantgate.stats.power import binary_standard_error, discordance
 from quantgate.stats.wilson import wilson_interval, wilson_p_value
 
@@ -49,7 +52,11 @@ def _mean_loss(
         np.zeros_like(losses), losses, clusters, difference,
         margin=question.margin, confidence=question.confidence, resamples=question.resamples, seed=question.seed,
     )  # fmt: skip
-    return Measurement(n=len(losses), method=method, candidate=float(losses.mean()), estimate=estimate)
+    chance = partial(
+        chance_to_decide_mean, seen=estimate, seen_n=len(losses), clusters=cluster_count(clusters),
+        clusters_with=clusters_by_item, margin=question.margin, confidence=question.confidence,
+    )  # fmt: skip
+    return Measurement(n=len(losses), method=method, candidate=float(losses.mean()), estimate=estimate, chance=chance)
 
 
 def _first_token(pairing: Pairing, question: RuleQuestion) -> Measurement:
@@ -69,7 +76,11 @@ def _first_token(pairing: Pairing, question: RuleQuestion) -> Measurement:
         standard_error=standard_error,
         p_value=wilson_p_value(count, size, question.margin),
     )
-    return Measurement(n=n, method=method, candidate=float(differing.mean()), estimate=estimate)
+    chance = partial(
+        chance_to_decide_share, share=estimate.value, margin=question.margin, confidence=question.confidence,
+        design_effect=effect,
+    )  # fmt: skip
+    return Measurement(n=n, method=method, candidate=estimate.value, estimate=estimate, chance=chance)
 
 
 def _rule(

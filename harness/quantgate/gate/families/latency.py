@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from quantgate.gate.evidence import Pairing
@@ -9,6 +11,8 @@ from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQue
 from quantgate.metrics.failed import FAILED
 from quantgate.metrics.registry import request_metric
 from quantgate.stats.bootstrap import bootstrap_means, bootstrap_percentiles, difference, relative
+from quantgate.stats.clusters import cluster_count
+from quantgate.stats.mean_chances import chance_to_decide_mean, clusters_by_run
 from quantgate.stats.percentile import minimum_n, percentile
 
 _QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
@@ -47,7 +51,11 @@ def _measure(name: str, pairing: Pairing, question: RuleQuestion) -> Measurement
             baseline, candidate, clusters, compare, **shared,
             quantile=quantile, resamples=question.resamples, seed=question.seed,
         )  # fmt: skip
-    return Measurement(n=n, method=_METHOD, baseline=own[0], candidate=own[1], estimate=estimate)
+    chance = partial(
+        chance_to_decide_mean, seen=estimate, seen_n=n, clusters=cluster_count(clusters),
+        clusters_with=clusters_by_run, margin=question.margin, confidence=question.confidence,
+    )  # fmt: skip
+    return Measurement(n=n, method=_METHOD, baseline=own[0], candidate=own[1], estimate=estimate, chance=chance)
 
 
 def _rule(name: str, title: str) -> RuleMetric:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from quantgate.gate.evidence import Pairing
@@ -9,7 +11,9 @@ from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQue
 from quantgate.metrics.failed import FAILED
 from quantgate.metrics.output_tokens import OUTPUT_TOKENS
 from quantgate.stats.bootstrap import bootstrap_means, relative
-from quantgate.stats.interval import either_way
+from quantgate.stats.clusters import cluster_count
+from quantgate.stats.interval import size_of_change
+from quantgate.stats.mean_chances import chance_to_decide_mean, clusters_by_run
 
 _METHOD = "paired bootstrap of the ratio of means, both directions"
 
@@ -34,13 +38,18 @@ def _length_change(pairing: Pairing, question: RuleQuestion) -> Measurement:
         )
         for compare in (relative, lambda b, c: -relative(b, c))
     )  # fmt: skip
+    estimate = size_of_change(longer, shorter)
     return Measurement(
         n=n,
         method=_METHOD,
         baseline=float(baseline.mean()),
         candidate=float(candidate.mean()),
-        estimate=either_way(longer, shorter),
-    )
+        estimate=estimate,
+        chance=partial(
+            chance_to_decide_mean, seen=estimate, seen_n=n, clusters=cluster_count(clusters),
+            clusters_with=clusters_by_run, margin=question.margin, confidence=question.confidence, either_way=True,
+        ),
+    )  # fmt: skip
 
 
 LENGTH_RULES = (

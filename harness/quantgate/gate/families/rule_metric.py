@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from quantgate.gate.evidence import Pairing
 from quantgate.stats.interval import LossEstimate
+from quantgate.stats.sample_size import ChanceWithN
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Measurement:
 
     baseline, candidate: the arms' own statistics in the metric's unit. estimate: None where there is no number;
     then `minimum_n` (too few items), `uninformative` (what was measured cannot show a loss) or `unmeasured` (an arm did
-    not give it) tells why, the last two in words. `detail` is what else the reader should know, in sentences.
+    not give it) tells why, the last two in words. `chance` tells how likely more items would decide, `detail` what else
+    the reader should know, in sentences.
     """
 
     n: int
@@ -38,6 +40,7 @@ class Measurement:
     baseline: float | None = None
     candidate: float | None = None
     estimate: LossEstimate | None = None
+    chance: ChanceWithN | None = None
     minimum_n: int | None = None
     uninformative: str | None = None
     unmeasured: str | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from quantgate.gate.evidence import Pairing
@@ -31,13 +33,10 @@ def _failure_rate(pairing: Pairing, question: RuleQuestion) -> Measurement:
     usable = ~np.isnan(failed[0]) & ~np.isnan(failed[1])
     alone = np.arange(int(usable.sum()))
     measured = measure_binary(failed[0][usable] == 0, failed[1][usable] == 0, alone, question)
-    return Measurement(
-        n=measured.n,
-        method=measured.method,
+    return replace(
+        measured,
         baseline=None if measured.baseline is None else 1 - measured.baseline,
         candidate=None if measured.candidate is None else 1 - measured.candidate,
-        estimate=measured.estimate,
-        counts=measured.counts,
         detail=" ".join(
             words
             for arm_id, requests in ((pairing.baseline_id, pairs.baseline), (pairing.candidate_id, pairs.candidate))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from quantgate.gate.evidence import Pairing, QualityPairs
 from quantgate.gate.families.paired_binary import MARGIN_UNITS, METHOD, measure_binary
 from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
 from quantgate.stats.bootstrap import bootstrap_means, difference
+from quantgate.stats.clusters import cluster_count
 from quantgate.stats.mcnemar import mcnemar_exact
+from quantgate.stats.mean_chances import chance_to_decide_mean, clusters_by_item
 from quantgate.stats.wilson import wilson_interval
 from quantgate.store.tier_status import QualityTier
 
@@ -63,7 +66,13 @@ def _gold_logprob(pairing: Pairing, question: RuleQuestion) -> Measurement:
         margin=question.margin, confidence=question.confidence, resamples=question.resamples, seed=question.seed,
     )  # fmt: skip
     means = float(pairs.baseline.mean()), float(pairs.candidate.mean())
-    return Measurement(n=n, method=_MEAN_METHOD, baseline=means[0], candidate=means[1], estimate=estimate)
+    chance = partial(
+        chance_to_decide_mean, seen=estimate, seen_n=n, clusters=cluster_count(pairs.clusters),
+        clusters_with=clusters_by_item, margin=question.margin, confidence=question.confidence,
+    )  # fmt: skip
+    return Measurement(
+        n=n, method=_MEAN_METHOD, baseline=means[0], candidate=means[1], estimate=estimate, chance=chance
+    )
 
 
 TASK_RULES = (
