@@ -21,6 +21,7 @@ from quantgate.capabilities.capabilities import Capabilities
 from quantgate.capabilities.probe import probe
 from quantgate.targets.openai.errors import EndpointError, EndpointSettingError, not_an_api, refused_by_status
 from quantgate.targets.openai.settings import EndpointSettings
+from quantgate.targets.openai.whole_answer import EndlessAnswerError
 from quantgate.workload.tokenizer_fingerprint import TEXT, fingerprint
 
 
@@ -109,6 +110,29 @@ def test_without_an_answer_that_ends_nothing_is_known_of_ignore_eos() -> None:
     found = probed(ours(answers={"yes": "y" * 100}))
     assert found.ignore_eos is None
     assert found.notes == ["ignore_eos: not told (no answer ended by itself within 64 tokens)"]
+
+
+def endless(path: str) -> EndpointError:
+    return EndlessAnswerError(f"{SETTINGS.url}{path}", "10 s", "look at the server")
+
+
+@pytest.mark.parametrize("paths", [["/v1/models"], ["/v1/completions"], ["/v1/chat/completions"]])
+def test_a_short_answer_that_never_ends_is_the_end_of_the_probe(paths: list[str]) -> None:
+    server = ours(refuse=lambda path, body: endless(path) if path in paths else None)
+    with pytest.raises(EndlessAnswerError, match="had not come to its end after 10 s"):
+        probed(server)
+
+
+def test_a_stream_of_two_tokens_that_never_ends_is_the_end_of_the_probe() -> None:
+    server = ours(refuse=lambda path, body: endless(path) if body and body.get("stream") else None)
+    with pytest.raises(EndlessAnswerError):
+        probed(server)
+
+
+def test_metrics_that_never_end_are_a_note() -> None:
+    found = probed(ours(refuse=lambda path, body: endless(path) if path == "/metrics" else None))
+    assert not found.metrics
+    assert any(note.startswith("/metrics: not told") for note in found.notes)
 
 
 class OtherTokenizer(LenientTokenizer):

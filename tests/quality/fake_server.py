@@ -92,7 +92,7 @@ class FakeServer:
     async def post_json(self, path: str, body: Any) -> Any:
         return json.loads(await self.post_bytes(path, body))
 
-    async def post_bytes(self, path: str, body: Any) -> bytes:
+    async def post_bytes(self, path: str, body: Any, most_bytes: int = 0) -> bytes:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:

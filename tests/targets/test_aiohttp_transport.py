@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -200,6 +201,23 @@ def test_connections_that_break(answer: bytes, breakage: Breakage) -> None:
         with pytest.raises(TransportError) as raised:
             await post(transport, url)
         assert raised.value.breakage == breakage
+
+    asyncio.run(served(connection, use))
+
+
+def test_what_is_packed_is_refused_before_it_is_unpacked() -> None:
+    body = gzip.compress(b"0" * 1_000_000)
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: GZIP\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+
+    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(head + body)
+        await writer.drain()
+
+    async def use(transport: AiohttpTransport, url: str) -> None:
+        with pytest.raises(TransportError) as raised:
+            await post(transport, url)
+        assert (raised.value.breakage, raised.value.detail) == ("compressed", "gzip")
 
     asyncio.run(served(connection, use))
 

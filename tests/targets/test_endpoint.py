@@ -84,6 +84,7 @@ def failure(answer: WireAnswer, environment: dict[str, str] | None = None) -> En
         ("read_timeout", "timeout", "silent for read_timeout_s"),
         ("closed", "early_close", "closed the connection"),
         ("invalid", "malformed_event", "does not speak HTTP"),
+        ("compressed", "malformed_event", "turn compression off"),
     ],
 )
 def test_each_broken_connection_has_its_sentence(breakage: Breakage, kind: str, said: str) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from quantgate.targets.openai.whole_answer import MOST_BYTES
+
 
 class ServerCalls(Protocol):
-    """An open endpoint. Paths are relative to the server's root; every call raises EndpointError."""
+    """An open endpoint. Paths are relative to the server's root; every call raises EndpointError, also
+    where the answer does not come to its end in its time and size."""
 
     async def get_json(self, path: str) -> Any: ...
 
@@ -14,4 +17,4 @@ class ServerCalls(Protocol):
 
     async def post_json(self, path: str, body: Any) -> Any: ...
 
-    async def post_bytes(self, path: str, body: Any) -> bytes: ...
+    async def post_bytes(self, path: str, body: Any, most_bytes: int = MOST_BYTES) -> bytes: ...

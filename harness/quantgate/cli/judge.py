@@ -38,6 +38,9 @@ def judge(
         float | None, typer.Option(min=0.0, help="Price per million reply tokens.", callback=finite)
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=16, help="Longest reply; reasoning models need more.")] = 256,
+    call_timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Longest wait for one reply.", callback=finite)
+    ] = 120.0,
     key_env: Annotated[str, typer.Option(help="Environment variable that holds the API key.")] = "OPENAI_API_KEY",
     extra_body: Annotated[
         str | None, typer.Option(metavar="JSON", help="Laid over each request; null takes a field away.")
@@ -62,7 +65,7 @@ def judge(
     from quantgate.judging.summary_document import judging_document
     from quantgate.store.run_folder import RunFolder, load_run
 
-    settings = _settings(endpoint, model, key_env, extra_body)
+    settings = _settings(endpoint, model, key_env, call_timeout, extra_body)
     if (price_in is None) != (price_out is None):
         raise ConfigurationError("--price-in and --price-out belong together; give both or neither.")
     prices = Prices(price_in, price_out) if price_in is not None and price_out is not None else None
@@ -109,16 +112,16 @@ def _carry_out(
     return asyncio.run(carry_out())
 
 
-def _settings(url: str, model: str, key_env: str, extra_body: str | None) -> EndpointSettings:
+def _settings(url: str, model: str, key_env: str, call_timeout_s: float, extra_body: str | None) -> EndpointSettings:
     from quantgate.targets.openai.settings import EndpointSettings
 
-    values: dict[str, Any] = {"url": url, "model": model, "key_env": key_env}
+    values: dict[str, Any] = {"url": url, "model": model, "key_env": key_env, "read_timeout_s": call_timeout_s}
     if extra_body is not None:
         try:
             values["extra_body"] = json.loads(extra_body)
         except (ValueError, RecursionError) as error:
             raise ConfigurationError(f"--extra-body is no JSON ({error}); expected an object of fields.") from None
-    return settings_from_flags(EndpointSettings, values, {"url": "--endpoint"})
+    return settings_from_flags(EndpointSettings, values, {"url": "--endpoint", "read_timeout_s": "--call-timeout"})
 
 
 def _ask(*, agreed: bool) -> None:

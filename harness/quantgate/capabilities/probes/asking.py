@@ -34,28 +34,31 @@ class Asking:
         """The answer of /v1/completions; None where the server refuses. `what` is asked about, for the notes."""
         text_or_ids = prompt if isinstance(prompt, str) else list(prompt)
         body = self.body(prompt=text_or_ids, **fields)
-        return await self.tried(what, self.calls.post_json("/v1/completions", body), needs_key=True)
+        return await self.tried(what, self.calls.post_json("/v1/completions", body), is_generation=True)
 
     async def chat(self, what: str, content: str, **fields: Any) -> Any:
         """The answer of /v1/chat/completions to one user message; None where the server refuses."""
         body = self.body(messages=[{"role": "user", "content": content}], **fields)
-        return await self.tried(what, self.calls.post_json("/v1/chat/completions", body), needs_key=True)
+        return await self.tried(what, self.calls.post_json("/v1/chat/completions", body), is_generation=True)
 
     def body(self, **fields: Any) -> dict[str, Any]:
         """The user's extra fields take part: a server may need them to answer at all."""
         extra = {name: value for name, value in self.settings.extra_body.items() if value is not None}
         return {**extra, "model": self.model, **fields}
 
-    async def tried(self, what: str, call: Awaitable[Answer], *, needs_key: bool = False) -> Answer | None:
+    async def tried(self, what: str, call: Awaitable[Answer], *, is_generation: bool = False) -> Answer | None:
         """None where the server refuses.
 
-        Raises EndpointError where it cannot be reached, and where it refuses the key that `needs_key` is about.
+        Raises EndpointError where it cannot be reached. A replay needs what `is_generation` is about: there a refused
+        key is raised too, and a short answer that does not come, since each further question would be waited for as
+        long.
         """
         self.requests += 1
         try:
             return await call
         except EndpointError as error:
-            if error.kind == "connect" or (needs_key and error.status in _KEY_REFUSED):
+            hopeless = error.status in _KEY_REFUSED or error.kind == "timeout"
+            if error.kind == "connect" or (is_generation and hopeless):
                 raise
             self.failures[what] = error
             if not is_refusal(error):

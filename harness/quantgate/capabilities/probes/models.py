@@ -25,7 +25,7 @@ class OfferedModel:
 
 async def choose_model(asking: Asking) -> OfferedModel:
     """Puts the id of the model into `asking.model`. Raises EndpointError where none can be chosen."""
-    answer = await asking.tried(_LIST, asking.calls.get_json("/v1/models"), needs_key=True)
+    answer = await asking.tried(_LIST, asking.calls.get_json("/v1/models"), is_generation=True)
     entries = answer.get("data") if isinstance(answer, Mapping) else None
     entries = entries if isinstance(entries, list) else []
     offered = {

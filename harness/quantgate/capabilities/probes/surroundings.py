@@ -9,6 +9,8 @@ from quantgate.capabilities.answer_shapes import first_choice, usage_of
 from quantgate.capabilities.probes.asking import Asking
 
 _FIELD = b"data:"
+_MOST_STREAM_BYTES = 1 << 20
+"""Of a stream of two tokens: one that is longer pays no heed to max_tokens, and may never end."""
 CHAT = "chat"
 """Name of the question under which its failure is kept."""
 
@@ -25,7 +27,8 @@ async def counts_streamed_tokens(asking: Asking, *, completions: bool) -> bool:
     else:
         messages = [{"role": "user", "content": "Hello"}]
         path, body = "/v1/chat/completions", asking.body(messages=messages, **fields)
-    stream = await asking.tried("usage in streams", asking.calls.post_bytes(path, body))
+    call = asking.calls.post_bytes(path, body, _MOST_STREAM_BYTES)
+    stream = await asking.tried("usage in streams", call, is_generation=True)
     return any(usage_of(event, "completion_tokens") is not None for event in _events(stream or b""))
 
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from quantgate.capabilities.server_calls import ServerCalls
+from quantgate.targets.openai.whole_answer import MOST_BYTES
 
 
 class BoundedCalls:
@@ -27,6 +28,6 @@ class BoundedCalls:
         async with self._turn:
             return await self._calls.post_json(path, body)
 
-    async def post_bytes(self, path: str, body: Any) -> bytes:
+    async def post_bytes(self, path: str, body: Any, most_bytes: int = MOST_BYTES) -> bytes:
         async with self._turn:
-            return await self._calls.post_bytes(path, body)
+            return await self._calls.post_bytes(path, body, most_bytes)

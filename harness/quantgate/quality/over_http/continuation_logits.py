@@ -9,6 +9,9 @@ from quantgate.quality.over_http.asked_server import AskedServer
 from quantgate.quality.quality_model import Continuations
 from quantgate.quality.scores import Scores, WholeScores
 
+_MOST_BYTES = 4 << 30
+"""Four bytes for each entry of the vocabulary at each position: 4 GiB are 7,000 positions over 150,000 tokens."""
+
 
 async def continuation_logits(server: AskedServer, question: Continuations, chunk_tokens: int | None) -> list[Scores]:
     body = {
@@ -16,7 +19,7 @@ async def continuation_logits(server: AskedServer, question: Continuations, chun
         "continuations": [list(option) for option in question.options],
         "chunk_tokens": chunk_tokens,
     }
-    answer = await server.calls.post_bytes("/quantgate/continuation_logits", body)
+    answer = await server.calls.post_bytes("/quantgate/continuation_logits", body, _MOST_BYTES)
     try:
         tensors = load(answer)
         logits = [tensors[str(index)] for index in range(len(question.options))]

@@ -50,6 +50,8 @@ class AiohttpTransport:
             timeout=self._timeout,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_READ_BUFFER_BYTES,
+            # Small bytes on the wire may be gigabytes when they are unpacked.
+            auto_decompress=False,
         )
 
     async def close(self) -> None:
@@ -65,6 +67,10 @@ class AiohttpTransport:
             response = await self._session.request(
                 method, URL(url, encoded=True), headers=headers, data=data, allow_redirects=False
             )
+        compression = response.headers.get("Content-Encoding", "identity").strip().lower()
+        if compression not in ("", "identity"):
+            response.close()
+            raise TransportError("compressed", compression)
         return AiohttpAnswer(response, self._arrivals_of(response))
 
     def _new_socket(self, address: tuple[Any, ...]) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Mapping
@@ -20,18 +21,23 @@ from quantgate.targets.openai.errors import (
 )
 from quantgate.targets.openai.settings import EndpointSettings
 from quantgate.targets.openai.transport import Answer, Transport, TransportError
+from quantgate.targets.openai.whole_answer import MOST_BYTES, longest_seconds, read_whole, took_too_long
 from quantgate_engine.clock import Clock, MonotonicClock
 
 __all__ = ["Endpoint", "EndpointError"]
 
 _ERROR_BYTES = 65536
+# A status is known before its explanation, which must not keep the request that failed from being told.
+_ERROR_SECONDS = 5.0
 
 
 class Endpoint:
     """Paths are relative to the server's root, such as "/v1/completions".
 
-    Every call raises EndpointError, whose message is one sentence for the user; none retries. Open it in the event
-    loop that uses it. `clock` is the driver's; `transport` replaces TCP in tests; `environment` holds the key.
+    Answers that are returned whole have a longest time and size (`whole_answer`); what `send` and `stream` return is
+    bounded by whoever reads it. Every call raises EndpointError, whose message is one sentence for the user; none
+    retries. Open it in the event loop that uses it. `clock` is the driver's; `transport` replaces TCP in tests;
+    `environment` holds the key.
     """
 
     def __init__(
@@ -87,16 +93,16 @@ class Endpoint:
         return text.replace(self._key, "[API key]") if self._key else text
 
     async def get_json(self, path: str) -> Any:
-        return self._parse(path, await self._whole("GET", path, None))
+        return self._parse(path, await self._whole("GET", path))
 
     async def get_text(self, path: str) -> str:
-        return (await self._whole("GET", path, None)).decode("utf-8", errors="replace")
+        return (await self._whole("GET", path)).decode("utf-8", errors="replace")
 
     async def post_json(self, path: str, body: Any) -> Any:
         return self._parse(path, await self._whole("POST", path, body))
 
-    async def post_bytes(self, path: str, body: Any) -> bytes:
-        return await self._whole("POST", path, body)
+    async def post_bytes(self, path: str, body: Any, most_bytes: int = MOST_BYTES) -> bytes:
+        return await self._whole("POST", path, body, most_bytes)
 
     async def send(self, method: str, path: str, body: Any = None) -> Answer:
         """The answer as soon as its head is there, whatever its status; the caller closes it."""
@@ -117,25 +123,34 @@ class Endpoint:
         finally:
             answer.close()
 
-    async def _whole(self, method: str, path: str, body: Any) -> bytes:
+    async def _whole(self, method: str, path: str, body: Any = None, most_bytes: int = MOST_BYTES) -> bytes:
+        seconds = longest_seconds(method, self.settings)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answer_to(method, path, body, most_bytes)
+        except TransportError as error:
+            raise broken_connection(self.url_of(path), error) from None
+        except TimeoutError:
+            raise took_too_long(self.url_of(path), method, seconds) from None
+
+    async def _answer_to(self, method: str, path: str, body: Any, most_bytes: int) -> bytes:
         answer = await self.send(method, path, body)
         try:
             if answer.status != 200:
                 raise await self._refusal(path, answer)
-            return b"".join([part.data async for part in answer.body()])
-        except TransportError as error:
-            raise broken_connection(self.url_of(path), error) from None
+            return await read_whole(self.url_of(path), answer, most_bytes)
         finally:
             answer.close()
 
     async def _refusal(self, path: str, answer: Answer) -> EndpointError:
         body = bytearray()
         try:
-            async for part in answer.body():
-                body += part.data
-                if len(body) >= _ERROR_BYTES:
-                    break
-        except TransportError:
+            async with asyncio.timeout(_ERROR_SECONDS):
+                async for part in answer.body():
+                    body += part.data
+                    if len(body) >= _ERROR_BYTES:
+                        break
+        except (TransportError, TimeoutError):
             # The status says enough where its explanation breaks off.
             body.clear()
         return refused_by_status(

@@ -55,12 +55,17 @@ _BREAKAGES: dict[Breakage, tuple[ErrorKind, str]] = {
     "read_timeout": ("timeout", "the server was silent for read_timeout_s; look at the server or allow more time"),
     "closed": ("early_close", "the server closed the connection before its answer was whole; look at its log"),
     "invalid": ("malformed_event", "what answers there does not speak HTTP ({detail}); check the port and the scheme"),
+    "compressed": (
+        "malformed_event",
+        "the answer is compressed ({detail}), though the request declined that; turn compression off in the server or "
+        "the proxy before it",
+    ),
 }
 
 
 def broken_connection(url: str, error: TransportError) -> EndpointError:
     kind, what = _BREAKAGES[error.breakage]
-    message = f"{url}: {what.format(detail=error.detail or 'no details')}."
+    message = f"{url}: {what.format(detail=one_line(error.detail) or 'no details')}."
     refusal = EndpointSettingError if error.breakage == "unknown_host" else EndpointError
     return refusal(message, kind, breakage=error.breakage, seen=error.breakage.replace("_", " "))
 

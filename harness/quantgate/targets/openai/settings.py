@@ -40,7 +40,9 @@ class EndpointSettings(BaseModel):
         0, ge=0, le=10, description="further attempts before the first byte of an answer; their time is in TTFT"
     )
     connect_timeout_s: float = Field(10.0, gt=0)
-    read_timeout_s: float = Field(300.0, gt=0, description="longest silence of the server inside one answer")
+    read_timeout_s: float = Field(
+        300.0, gt=0, description="longest silence inside one answer, and longest wait for all of one that is no stream"
+    )
 
     @field_validator("url")
     @classmethod

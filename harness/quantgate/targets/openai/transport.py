@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Breakage = Literal[
-    "unknown_host", "refused", "unreachable", "connect_timeout", "tls", "read_timeout", "closed", "invalid"
+    "unknown_host",
+    "refused",
+    "unreachable",
+    "connect_timeout",
+    "tls",
+    "read_timeout",
+    "closed",
+    "invalid",
+    "compressed",
 ]
 """How a connection failed: no such name; nobody listens; no way there; no connection in time; no trust; silence for too
-long; closed before the answer was whole; not HTTP."""
+long; closed before the answer was whole; not HTTP; packed, though that was declined."""
 
 
 class TransportError(Exception):
