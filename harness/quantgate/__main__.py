@@ -1,6 +1,6 @@
 """`python -m quantgate`."""
 
-from quantgate.cli.main import main
+from quantgate.cli.entry import main
 
 if __name__ == "__main__":
     main()

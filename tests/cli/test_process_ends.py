@@ -67,6 +67,16 @@ def test_every_signal_to_end_leaves_a_run_that_says_so(number: signal.Signals, e
     assert not list(folder.glob(".*"))
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_while_the_program_is_read_is_one_word(number: signal.Signals, tmp_path: Path) -> None:
+    slow = "import sys, time\nprint('reading', file=sys.stderr, flush=True)\ntime.sleep(600)\n"
+    (tmp_path / "typer.py").write_text(slow)
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [_ENVIRONMENT.get("PYTHONPATH")])])
+    with started("doctor", env=_ENVIRONMENT | {"PYTHONPATH": paths}) as process:
+        code, told = ends_after(process, "reading", number)
+    assert (code, told) == (130, "quantgate: Interrupted.\n")
+
+
 def test_a_background_job_that_ignores_ctrl_c_still_heeds_sigterm(endless: Path, tmp_path: Path) -> None:
     ignoring = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
     with started("run", endless, "--results", tmp_path / "results", **ignoring) as process:

@@ -66,15 +66,15 @@ def _before_any_command(
 
 
 def main() -> NoReturn:
-    """Entry point of the console script."""
+    """Runs the command line and ends the process with its exit code."""
     # Tokenizers warns about forks when a pool of its own is alive; the harness starts processes (pip, git).
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    with lasting_output(), termination_interrupts():
-        try:
+    try:
+        with lasting_output(), termination_interrupts():
             exit_code = run_command()
-        except KeyboardInterrupt:
-            # A second one, while the first was being told.
-            exit_code = INTERRUPTED
+    except KeyboardInterrupt:
+        # A second one, while the first was being told.
+        exit_code = INTERRUPTED
     leave(exit_code)
 
 

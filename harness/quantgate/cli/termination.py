@@ -6,19 +6,39 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
 INTERRUPTED = 130
+_STANDARD_ERROR = 2
+
+
+def interrupts_end_at_once() -> None:
+    """While the program is being read, and nothing has begun that would have to be cleaned up.
+
+    It holds until `termination_interrupts`; signals that the parent process had ignored stay ignored.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _end_at_once)
+
+
+def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
+    with suppress(OSError):
+        os.write(_STANDARD_ERROR, b"quantgate: Interrupted.\n")
+    os._exit(INTERRUPTED)
 
 
 @contextmanager
 def termination_interrupts() -> Iterator[None]:
     """Inside the block; signals that the parent process had ignored (`nohup`) stay ignored."""
-    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
+    unclaimed = (signal.SIG_DFL, _end_at_once)
+    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) in unclaimed]
     for number in ours:
         signal.signal(number, _interrupt)
+    if signal.getsignal(signal.SIGINT) == _end_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
