@@ -17,7 +17,7 @@ def spread(heads: Tensor) -> Tensor:
     block = size & -size
     stride = 1
     while stride < block:
-        first, second = heads.unflatten(-1, (-1, 2, stride)).unbind(-2)
+        first, second = heads.reshape(*heads.shape[:-1], -1, 2, stride).unbind(-2)
         heads = torch.stack((first + second, first - second), dim=-2).flatten(-3)
         stride *= 2
     return heads * block**-0.5
