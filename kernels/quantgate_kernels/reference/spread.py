@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -20,4 +22,4 @@ def spread(heads: Tensor) -> Tensor:
         first, second = heads.reshape(*heads.shape[:-1], -1, 2, stride).unbind(-2)
         heads = torch.stack((first + second, first - second), dim=-2).flatten(-3)
         stride *= 2
-    return heads * block**-0.5
+    return heads * (1 / math.sqrt(block))
