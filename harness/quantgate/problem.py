@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -60,13 +62,14 @@ class Problem:
     """One thing wrong in the user's data.
 
     `location` holds the keys and indices that lead to the value (or, where `names_key`, to the key itself).
-    `further` counts the other places that are wrong too.
+    `further` counts the other places that are wrong too; `expected` are the kinds of values that would have been right.
     """
 
     location: Location
     message: str
     names_key: bool
     further: int
+    expected: tuple[str, ...] = ()
 
     @property
     def field(self) -> str:
@@ -86,10 +89,12 @@ def first_problem(error: ValidationError, data: object, model: type[BaseModel]) 
     The branches of a union are told as one problem: "expected an integer or text, got [1]".
     """
     details = error.errors(include_url=False)
-    places = [_place(_location(detail), detail["type"], data) for detail in details]
-    first = places[0]
-    here = [detail for detail, place in zip(details, places, strict=True) if place == first]
+    placed = [(_place(_location(detail), detail["type"], data), detail) for detail in details]
+    placed = [(place, detail) for place, detail in placed if not _is_consequence(place, detail, placed)]
+    first = placed[0][0]
+    here = [detail for place, detail in placed if place == first]
     kind = here[0]["type"]
+    expected: tuple[str, ...] = ()
     if kind in (_MISSING, _NO_KIND):
         values = ", ".join(_fixed_values(model, first))
         message = f"this key is missing; add it ({values})" if values else "this key is missing; add it"
@@ -98,9 +103,25 @@ def first_problem(error: ValidationError, data: object, model: type[BaseModel]) 
     elif kind == _OWN_CHECK:
         message = str(here[0]["ctx"]["error"]).rstrip(".")
     else:
-        expected = " or ".join(dict.fromkeys(_expected(detail) for detail in here))
-        message = f"expected {expected}, got {_shown(_given(here[0]))}"
-    return Problem(first, message, names_key=kind == _UNKNOWN, further=len(dict.fromkeys(places)) - 1)
+        expected = tuple(dict.fromkeys(_expected(detail) for detail in here))
+        message = f"expected {' or '.join(expected)}, got {_shown(_given(here[0]))}"
+    further = len({place for place, _ in placed}) - 1
+    return Problem(first, message, names_key=kind == _UNKNOWN, further=further, expected=expected)
+
+
+def _is_consequence(
+    place: Location, detail: Mapping[str, Any], placed: Sequence[tuple[Location, Mapping[str, Any]]]
+) -> bool:
+    """Whether a value is told to be wrong only because something inside it is.
+
+    pydantic counts the items of a list without those that are wrong, and of a union it also tells the branches that
+    the value was not meant for.
+    """
+    if detail["type"] in ("too_short", "too_long"):
+        limit = detail["ctx"].get("min_length", 0), detail["ctx"].get("max_length", math.inf)
+        if not limit[0] <= len(detail["input"]) <= limit[1]:
+            return False
+    return any(len(other) > len(place) and other[: len(place)] == place for other, _ in placed)
 
 
 def _expected(detail: Mapping[str, Any]) -> str:
@@ -154,6 +175,10 @@ def _shown(value: object) -> str:
     words: dict[type, Callable[[Any], str]] = {
         dict: lambda mapping: f"a mapping of {len(mapping)} keys",
         list: lambda items: f"a list of {len(items)} items",
+        set: lambda items: f"a set of {len(items)} items",
+        bytes: lambda data: f"{len(data)} bytes of binary data",
+        date: str,
+        datetime: str,
     }
     text = words.get(type(value), repr)(value)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.reader import ReaderError
 
 from quantgate.problem import Location, Problem, first_problem
+from quantgate.yaml_hints import hint_for_scalar
 from quantgate_engine.errors import ConfigurationError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -61,7 +63,9 @@ def parse_yaml_model(text: str, model: type[Model], *, name: str) -> Model:
         return model.model_validate(data)
     except ValidationError as error:
         problem = first_problem(error, data, model)
-        line_number = _line(root, problem.location, names_key=problem.names_key)
+        node, line_number = _at(root, problem.location, names_key=problem.names_key)
+        hint = hint_for_scalar(node, problem.expected) if isinstance(node, yaml.ScalarNode) else ""
+        problem = replace(problem, message=problem.message + hint)
         raise ConfigurationError(problem.sentence(f"{name}, line {line_number}")) from None
 
 
@@ -98,8 +102,8 @@ def _refuse_repeated_keys(node: yaml.Node, name: str, seen: set[int]) -> None:
             _refuse_repeated_keys(item, name, seen)
 
 
-def _line(root: yaml.Node, location: Location, *, names_key: bool) -> int:
-    """Line (from 1) of the value at `location`, or of its key; of its parent where it does not exist."""
+def _at(root: yaml.Node, location: Location, *, names_key: bool) -> tuple[yaml.Node, int]:
+    """The value at `location` and its line (from 1), or that of its key; of its parent where it does not exist."""
     node = root
     line = root.start_mark.line
     for position, part in enumerate(location):
@@ -113,4 +117,4 @@ def _line(root: yaml.Node, location: Location, *, names_key: bool) -> int:
         elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
             node = node.value[part]
             line = node.start_mark.line
-    return int(line) + 1
+    return node, int(line) + 1

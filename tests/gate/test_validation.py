@@ -28,6 +28,9 @@ class _Root(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     schema_: Literal["test/1"] = Field("test/1", alias="schema")
     count: int = Field(1, ge=1)
+    factor: float = 1.0
+    pair: tuple[int, ...] = Field((1, 2), min_length=2, strict=False)
+    words: str | list[str] = ""
     leaves: list[_Leaf] = []
     by_name: dict[str, _Leaf] = {}
 
@@ -71,6 +74,60 @@ CASES = [
     (
         "count: ten\nleaves: 3\n",
         "f.yaml, line 1, field count: expected an integer, got 'ten'. (1 more to mend in this document)",
+    ),
+    (
+        "schema: 2026-01-01\n",
+        "f.yaml, line 1, field schema: expected 'test/1', got 2026-01-01.",
+    ),
+    (
+        "leaves: [{metric: 2026-01-01}]\n",
+        "f.yaml, line 1, field leaves.0.metric: expected text, got 2026-01-01, because YAML takes 2026-01-01 for a "
+        "date; put it in quotes.",
+    ),
+    (
+        "leaves: [{metric: 2026-01-01T10:00:00Z}]\n",
+        "f.yaml, line 1, field leaves.0.metric: expected text, got 2026-01-01 10:00:00+00:00, because YAML takes "
+        "2026-01-01T10:00:00Z for a date; put it in quotes.",
+    ),
+    (
+        "leaves: [{metric: 12:30:00}]\n",
+        "f.yaml, line 1, field leaves.0.metric: expected text, got 45000, because YAML takes 12:30:00 for a number; "
+        "put it in quotes.",
+    ),
+    (
+        "leaves: [{metric: no}]\n",
+        "f.yaml, line 1, field leaves.0.metric: expected text, got false, because YAML takes no for true or false; put "
+        "it in quotes.",
+    ),
+    (
+        "leaves: [{metric: !!set {a, b}}]\n",
+        "f.yaml, line 1, field leaves.0.metric: expected text, got a set of 2 items.",
+    ),
+    (
+        "factor: 1e308\n",
+        "f.yaml, line 1, field factor: expected a number, got '1e308', because YAML takes it for text; write 1.0e+308.",
+    ),
+    (
+        "factor: -1.5e-3x\n",
+        "f.yaml, line 1, field factor: expected a number, got '-1.5e-3x'.",
+    ),
+    (
+        "factor: '1e3'\n",
+        "f.yaml, line 1, field factor: expected a number, got '1e3'.",
+    ),
+    (
+        "count: 1e3\n",
+        "f.yaml, line 1, field count: expected an integer, got '1e3', because YAML takes it for text; write all "
+        "its digits.",
+    ),
+    ("pair: [1, x]\n", "f.yaml, line 1, field pair.1: expected an integer, got 'x'."),
+    (
+        "pair: [x]\n",
+        "f.yaml, line 1, field pair.0: expected an integer, got 'x'. (1 more to mend in this document)",
+    ),
+    (
+        "words: [a, 5]\n",
+        "f.yaml, line 1, field words.1: expected text, got 5, because YAML takes 5 for a number; put it in quotes.",
     ),
     ("count: 1\ncount: 2\n", "f.yaml, line 2, field count: this key stands twice in one mapping; keep one of them."),
     ("- 1\n", "f.yaml, line 1: expected a mapping of keys to values, got a list of 1 items."),

@@ -148,9 +148,14 @@ def test_a_class_that_is_too_small_is_told_in_the_file(tmp_path: Path) -> None:
     assert proposed.policy.slo["interactive"].ttft_ms is not None
 
 
-def test_no_limit_at_all_is_an_error_that_says_how_many_requests_are_needed() -> None:
-    with pytest.raises(ConfigurationError, match=r"interactive: 30 requests carry no p95, 72 are needed"):
-        propose_policy(measured(requests=40), "p", base=None, headroom=1.2)
+def test_without_any_limit_the_file_is_written_and_says_how_many_requests_are_needed(tmp_path: Path) -> None:
+    run, out = str(store(measured(requests=16), tmp_path / "run")), tmp_path / "mine.yaml"
+    result = invoke("init", run, "--out", str(out))
+    assert result.exit_code == 0, result.output
+    assert "No class got a limit" in result.stderr
+    assert invoke("check", str(out)).exit_code == 0
+    assert set(load_policy(out).slo_limits) == {"batch", "interactive"}
+    assert "    # ttft_ms: no limit; 12 requests carry no p95, 72 are needed\n" in out.read_text()
 
 
 def test_waivers_and_other_demands_of_the_base_are_kept(tmp_path: Path) -> None:

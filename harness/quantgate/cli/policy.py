@@ -84,6 +84,7 @@ def init(
     Example: quantgate policy init results/20270131T101500Z-3f9c --headroom 1.3
     """
     from quantgate.setup_files.policy_init import propose_policy
+    from quantgate.setup_files.slo_proposal import has_limit
     from quantgate.setup_files.write_files import write_files
     from quantgate.store.run_folder import load_run
 
@@ -104,6 +105,8 @@ def init(
     console = Console(stderr=True, soft_wrap=True)
     for line in proposed.text.splitlines():
         console.print(Text(line))
+    if not has_limit(proposed.proposals):
+        console.print(Text("No class got a limit; the file says why, and how many requests would carry one."))
     console.print(Text(f"written: {out}; check it with: quantgate policy check {out}"))
 
 

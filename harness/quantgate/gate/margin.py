@@ -40,4 +40,8 @@ def parse_margin(written: str | float, units: Mapping[str, str]) -> Margin:
         raise ValueError(
             f"expected a value above 0, got {written!r}; no finite sample can show a loss of exactly nothing"
         )
+    if units[suffix] == "pp" and value >= 1:
+        raise ValueError(
+            f"expected less than 100pp, got {written!r}; no share can fall by more, such a rule could never fail"
+        )
     return Margin(value, units[suffix])

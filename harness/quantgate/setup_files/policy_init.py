@@ -12,7 +12,7 @@ from quantgate.gate.policy import Policy, load_policy
 from quantgate.metrics.columns import is_equal
 from quantgate.resources import find_policy
 from quantgate.setup_files.policy_text import policy_text
-from quantgate.setup_files.slo_proposal import ClassProposals, NoProposal, has_limit, propose_slos, slo_classes
+from quantgate.setup_files.slo_proposal import ClassProposals, propose_slos, slo_classes
 from quantgate.store.run_folder import LoadedRun
 from quantgate.validation import parse_yaml_model
 from quantgate_engine.errors import BaselineError, ConfigurationError
@@ -32,20 +32,15 @@ class ProposedPolicy:
 def propose_policy(run: LoadedRun, name: str, *, base: str | None, headroom: float) -> ProposedPolicy:
     """base: a policy's name or file; None chooses the ready one that fits the classes of the traffic.
 
-    Raises BaselineError where the run measured no usable baseline; ConfigurationError where the requests are too few
-    for any limit, or where the base has rules about a class that the traffic has not.
+    A class whose requests are too few for a limit gets none, and the text says how many are needed. Raises
+    BaselineError where the run measured no usable baseline; ConfigurationError where the base has rules about a class
+    that the traffic has not.
     """
     arm_id, requests = _baseline(run)
     classes = slo_classes(requests)
     chosen = load_policy(find_policy(base or _fitting_base(classes)))
     _check_classes(chosen, classes, run)
     proposals = propose_slos(requests, headroom=headroom, confidence=chosen.confidence)
-    if not has_limit(proposals):
-        reasons = "; ".join(_reasons(proposals))
-        raise ConfigurationError(
-            f"Run {run.manifest.run_id} cannot carry a limit for any class ({reasons}); measure the baseline on more "
-            "requests."
-        )
     measured = f"{arm_id} of run {run.manifest.run_id}"
     limit = f"upper {chosen.confidence:.0%} limit of the percentile x {headroom:g}"
     text = policy_text(name, f"{measured}, {limit}", chosen, proposals)
@@ -87,13 +82,3 @@ def _check_classes(base: Policy, classes: list[str], run: LoadedRun) -> None:
             f"Policy {base.name} has rules about {', '.join(missing)} requests, but the traffic of run "
             f"{run.manifest.run_id} has only {', '.join(classes)}; start from another policy with --base, such as ci."
         )
-
-
-def _reasons(proposals: Mapping[str, ClassProposals]) -> list[str]:
-    """Per class why its first metric has no limit."""
-    return [
-        f"{slo_class}: {found.reason}"
-        for slo_class, own in proposals.items()
-        for found in list(own.values())[:1]
-        if isinstance(found, NoProposal)
-    ]
