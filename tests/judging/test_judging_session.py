@@ -23,7 +23,7 @@ from tests.judging.answered_run import (
 from quantgate.judging.budget import Budget, Spending
 from quantgate.judging.judge_client import JudgeClient
 from quantgate.judging.judge_run import prepare
-from quantgate.judging.judging_session import JudgingSession
+from quantgate.judging.judging_session import JudgingSession, SessionOutcome
 from quantgate.judging.pair_verdicts import judged_pairs
 from quantgate.judging.rows import spending
 from quantgate.judging.summary import summarize
@@ -119,6 +119,40 @@ def test_a_busy_server_is_asked_again_later(run: LoadedRun, tmp_path: Path) -> N
         ("status_429", 0, 0)
     ]
     assert all(pair.preferred is not None for pair in judged_pairs(stored.judgements))
+
+
+def test_a_server_that_wants_to_be_left_alone_for_a_day_ends_the_session(run: LoadedRun) -> None:
+    busy = EndpointError("Too many.", "status_429", 429, retry_after_s=100_000.0)
+    clocks: list[VirtualClock] = []
+
+    async def judge(clock: VirtualClock) -> SessionOutcome:
+        clocks.append(clock)
+        return await _session(ScriptedJudge(fault=lambda call: busy)).run(prepare(run, order_of()).plan)
+
+    outcome = run_in_virtual_time(judge)
+    assert clocks[0].now_ns() == 0
+    assert outcome.hopeless
+    assert "Too many. It asks to be left alone for 100,000 s (Retry-After), and judging waits at most 60 s" in (
+        outcome.last_error
+    )
+
+
+def test_a_wait_is_told_once_for_all_calls_that_share_it(run: LoadedRun) -> None:
+    told: list[str] = []
+    judge = ScriptedJudge(
+        fault=lambda call: EndpointError("Busy.", "status_429", 429, retry_after_s=30.0) if call <= 4 else None
+    )
+    session = _session(judge, on_wait=told.append)
+    outcome = run_in_virtual_time(lambda clock: session.run(prepare(run, order_of()).plan))
+    assert outcome.failures == {"status_429": 4}
+    assert told == ["waiting 30 s before the next call, as the server asks: Busy."]
+
+
+def _session(judge: ScriptedJudge, **options: Any) -> JudgingSession:
+    return JudgingSession(
+        JudgeClient(judge, "judge-1", 64, {}), Budget(1000, 10**7, Spending()), concurrency=4,
+        write=lambda rows: None, on_pair=lambda done: None, **options,
+    )  # fmt: skip
 
 
 def test_a_broken_answer_costs_all_that_it_may_have_cost(run: LoadedRun, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def _carry_out(
         async with Endpoint(settings) as endpoint:
             client = JudgeClient(endpoint, order.model, order.max_tokens, settings.extra_body)
             with reporter.phase("judge", len(prepared.plan.pairs)) as advance:
-                return await judge_pairs(prepared, client, folder, lambda done: advance(done, ""))
+                return await judge_pairs(prepared, client, folder, lambda done: advance(done, ""), reporter.note)
 
     return asyncio.run(carry_out())
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from quantgate.judging.answer_pairs import answer_pairs
 from quantgate.judging.budget import Budget, Spending
 from quantgate.judging.judge_client import JudgeClient
-from quantgate.judging.judging_session import JudgingSession, OnPair, SessionOutcome
+from quantgate.judging.judging_session import JudgingSession, OnPair, OnWait, SessionOutcome
 from quantgate.judging.live_history import later_turns
 from quantgate.judging.plan import JudgingPlan, drawn_pairs, plan_judging
 from quantgate.judging.rows import Row, lasting_spending, table_of
@@ -63,7 +63,11 @@ def prepare(run: LoadedRun, order: JudgingOrder) -> PreparedJudging:
 
 
 async def judge_pairs(
-    prepared: PreparedJudging, client: JudgeClient, folder: RunFolder, on_pair: OnPair
+    prepared: PreparedJudging,
+    client: JudgeClient,
+    folder: RunFolder,
+    on_pair: OnPair,
+    on_wait: OnWait = lambda _: None,
 ) -> SessionOutcome:
     """Carries the plan out; the table in `folder` holds every call that was made, whenever it ends."""
     order = prepared.order
@@ -72,12 +76,13 @@ async def judge_pairs(
     def write(rows: Sequence[Row]) -> None:
         folder.write_table("judgements", table_of([*prepared.kept, *rows]))
 
-    session = JudgingSession(client, budget, concurrency=CONCURRENCY, write=write, on_pair=on_pair)
+    session = JudgingSession(client, budget, concurrency=CONCURRENCY, write=write, on_pair=on_pair, on_wait=on_wait)
     return await session.run(prepared.plan)
 
 
 def _kept(run: LoadedRun, order: JudgingOrder) -> tuple[Row, ...]:
-    rows = run.judgements.to_pylist()
+    # A call that no other judge answered, under a mistyped name say, binds the run to nothing.
+    rows = [row for row in run.judgements.to_pylist() if row["choice"] != "failed" or row["judge"] == order.model]
     others = sorted({row["judge"] for row in rows if row["source"] == "judge"} - {order.model})
     if others and not order.replace:
         raise ConfigurationError(

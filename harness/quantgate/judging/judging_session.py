@@ -14,16 +14,14 @@ from quantgate.judging.instructions import judge_messages
 from quantgate.judging.judge_client import JudgeAnswer, JudgeClient
 from quantgate.judging.judge_reply import read_reply
 from quantgate.judging.pair_verdicts import Order
+from quantgate.judging.patience import WAITS_S, asks_for_too_long, wait_words, words_of, worth_another_call
 from quantgate.judging.plan import JudgingPlan, PlannedPair
 from quantgate.judging.rows import OVERBILLED, Row, identical_row, judge_row, key_of
 from quantgate.targets.openai.endpoint import EndpointError
+from quantgate.targets.openai.surrogates import mended
 
 _UNCHARGED = frozenset({"connect", "status_4xx", "status_429", "status_5xx", "malformed_event"})
 """Failures of a call that no model answered; any other broke off, and may have cost all that it was allowed."""
-_WORTH_ANOTHER_CALL = frozenset({"connect", "status_429", "status_5xx"})
-_WAITS_S = (1.0, 4.0, 15.0)
-"""Before each further call for the same question, unless the server says how long it wants to be left alone."""
-_LONGEST_WAIT_S = 120.0
 _HOPELESS = frozenset({401, 403, 404})
 """Statuses that the next call would meet again: a wrong key, a wrong address or model."""
 _FAILURES_IN_A_ROW = 5
@@ -31,6 +29,7 @@ _CALLS_BETWEEN_WRITES = 20
 
 WriteRows = Callable[[Sequence[Row]], None]
 OnPair = Callable[[int], None]
+OnWait = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -58,17 +57,20 @@ class JudgingSession:
     """
 
     def __init__(
-        self, client: JudgeClient, budget: Budget, *, concurrency: int, write: WriteRows, on_pair: OnPair
-    ) -> None:
+        self, client: JudgeClient, budget: Budget, *, concurrency: int, write: WriteRows, on_pair: OnPair,
+        on_wait: OnWait = lambda _: None,
+    ) -> None:  # fmt: skip
         """`write` is given all rows so far, now and then and at the end, also when interrupted.
 
-        `on_pair` is called with the number of pairs that are done.
+        `on_pair` is called with the number of pairs that are done, `on_wait` with what is waited for.
         """
         self._client = client
         self._budget = budget
         self._concurrency = concurrency
         self._write = write
         self._on_pair = on_pair
+        self._on_wait = on_wait
+        self._waiting = 0
         self._in_flight: set[asyncio.Task[None]] = set()
         self._failed_in_a_row = 0
         self._done = 0
@@ -134,7 +136,7 @@ class JudgingSession:
 
     async def _ask_until_answered(self, pair: AnswerPair, order: Order, reservation: Reservation) -> bool:
         """Calls again, within the budget, where waiting may help. False where no answer came."""
-        for wait_s in (*_WAITS_S, None):
+        for wait_s in (*WAITS_S, None):
             if not self._budget.covers_reserved:
                 self._stop("the judge's server billed more than its calls were allowed to use")
                 reservation.release()
@@ -143,18 +145,28 @@ class JudgingSession:
             if error is None:
                 self._failed_in_a_row = 0
                 return True
-            again = wait_s is not None and error.kind in _WORTH_ANOTHER_CALL and self.outcome.stopped is None
+            again = wait_s is not None and worth_another_call(error) and self.outcome.stopped is None
             further = self._budget.reserve([reservation.limit]) if again else None
             if further is None:
                 self._note_failure(error)
                 return False
             reservation = further[0]
             try:
-                await asyncio.sleep(min(error.retry_after_s or wait_s or 0.0, _LONGEST_WAIT_S))
+                await self._wait(error, error.retry_after_s or wait_s or 0.0)
             except asyncio.CancelledError:
                 reservation.release()
                 raise
         return False
+
+    async def _wait(self, error: EndpointError, wait_s: float) -> None:
+        # Calls that are refused together wait together; one line says it for all of them.
+        if not self._waiting:
+            self._on_wait(wait_words(error, wait_s))
+        self._waiting += 1
+        try:
+            await asyncio.sleep(wait_s)
+        finally:
+            self._waiting -= 1
 
     async def _call(self, pair: AnswerPair, order: Order, reservation: Reservation) -> EndpointError | None:
         """One call with its row and its settlement; returns how it failed, if it did."""
@@ -171,7 +183,7 @@ class JudgingSession:
             self._record(pair, order, reservation, "failed", limit.as_spent(), error_kind="interrupted")
             raise
         reply = read_reply(answer.text)
-        choice, reason = (reply.better, reply.reason) if reply else ("unparsable", answer.text or "")
+        choice, reason = (reply.better, reply.reason) if reply else ("unparsable", mended(answer.text or ""))
         used = _used(answer, limit)
         excess = OVERBILLED if used.exceeds(limit) else None
         self._record(pair, order, reservation, choice, used, reason=reason, error_kind=excess)
@@ -191,9 +203,9 @@ class JudgingSession:
             self._write(self.outcome.rows)
 
     def _note_failure(self, error: EndpointError) -> None:
-        self.outcome.last_error = str(error)
+        self.outcome.last_error = words_of(error)
         self._failed_in_a_row += 1
-        if error.status in _HOPELESS or self._failed_in_a_row >= _FAILURES_IN_A_ROW:
+        if error.status in _HOPELESS or asks_for_too_long(error) or self._failed_in_a_row >= _FAILURES_IN_A_ROW:
             self.outcome.hopeless = True
             self._stop("the judge's calls fail")
 
