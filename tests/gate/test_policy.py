@@ -42,7 +42,7 @@ def test_all_ready_policies_are_there() -> None:
         ("rules:\n- metric: ttft_ms\n  margin: [2]\n", "p.yaml, line 6, field rules.0.margin: expected text or "),
         ("rules:\n- {metric: kl_mean, statistic: p95, margin: 1}\n", "p.yaml, line 5, field rules.0: kl_mean has"),
         ("rules:\n- {metric: ttft_ms, statistic: p9, margin: 1}\n", "p.yaml, line 5, field rules.0.statistic: exp"),
-        ("rules:\n- {metric: failure_rate, margin: 200pp}\n", "p.yaml, line 5, field rules.0: margin of failure_rate: "),
+        ("rules:\n- {metric: failure_rate, margin: 200pp}\n", "p.yaml, line 5, field rules.0: margin of failure_rate"),
         ("rules:\n- {metric: top1_disagreement, margin: 1}\n", "p.yaml, line 5, field rules.0: margin of top1_disag"),
         ("rules:\n- {metric: ttft_ms, margin: 1, task: rag}\n", "p.yaml, line 5, field rules.0: ttft_ms is not"),
         ("rules:\n- {metric: correct, margin: 0.1, slo_class: a}\n", "p.yaml, line 5, field rules.0: correct is"),

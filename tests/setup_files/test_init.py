@@ -87,6 +87,14 @@ def test_servers_become_arms(project: Path) -> None:
     assert workflow(project)["jobs"]["quantgate"]["steps"][3]["env"]["MY_KEY"] == "${{ secrets.MY_KEY }}"
 
 
+def test_servers_can_be_given_the_ids_of_their_arms(project: Path) -> None:
+    named = ("--baseline", "fp16=http://a:8000", "--candidate", "int4=http://b:8000", "--candidate", "http://c?x=y")
+    assert "has a query" in str(error_of(invoke(*named)))
+    assert invoke(*named[:4], "--candidate", "5=http://c").exit_code == 0
+    suite = load_suite(project / "quantgate" / "suite.yaml").suite
+    assert [arm.arm_id for arm in suite.arms] == ["fp16", "int4", "5"]
+
+
 def test_schemes_become_arms(project: Path) -> None:
     assert invoke("--model", "smollm2-135m-instruct", "--schemes", "bf16, int4-g32").exit_code == 0
     suite = load_suite(project / "quantgate" / "suite.yaml").suite
@@ -143,9 +151,12 @@ def test_nothing_is_overwritten_and_nothing_is_half_written(project: Path) -> No
         (SERVERS[2:], "these flags are needed: --baseline URL (or --model MODEL for the bundled engine)."),
         ((*SERVERS, "--schemes", "fp16"), "--schemes chooses precisions of the bundled engine"),
         (("--model", "m", "--schemes", "fp16,int5"), "Unknown scheme 'int5'"),
-        (("--model", "m", "--schemes", "fp16"), "expected at least 2 items"),
+        (("--model", "m", "--schemes", "fp16"), "--schemes: expected at least 2 items"),
         ((*SERVERS, "--policy", "strict"), "--policy is 'strict'; expected one of: chat, batch, mixed, ci."),
-        (("--baseline", "fp16", "--candidate", "http://x"), "'fp16' is no http or https URL"),
+        (("--baseline", "fp16", "--candidate", "http://x"), "--baseline: 'fp16' is no http or https URL"),
+        ((*SERVERS, "--candidate", "int8=x"), "--candidate: 'x' is no http or https URL"),
+        ((*SERVERS[:2], "--candidate", "a b=http://x"), "--candidate: expected text that matches"),
+        ((*SERVERS[:2], "--candidate", "baseline=http://x"), "--candidate: two arms are called 'baseline'"),
         ((*SERVERS, "--columns", "none.yaml"), "none.yaml: there is no such file"),
     ],
 )  # fmt: skip

@@ -28,9 +28,11 @@ def init(
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Request log or trace to replay.")] = None,
     columns: Annotated[Path | None, typer.Option(help="Column map of the log (YAML).")] = None,
-    baseline: Annotated[str | None, typer.Option(help="URL of the baseline.", rich_help_panel=_SERVERS)] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="URL or ID=URL of the baseline.", rich_help_panel=_SERVERS)
+    ] = None,
     candidate: Annotated[
-        list[str] | None, typer.Option(help="URL of a candidate (repeatable).", rich_help_panel=_SERVERS)
+        list[str] | None, typer.Option(help="URL or ID=URL of a candidate (repeatable).", rich_help_panel=_SERVERS)
     ] = None,
     tokenizer: Annotated[
         str | None, typer.Option(help="Their tokenizer: known model, folder or Hub id.", rich_help_panel=_SERVERS)

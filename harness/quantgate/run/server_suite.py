@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from quantgate.arms.servers_in_flags import flag_of_servers, named_servers
 from quantgate.problem import Location, first_problem
 from quantgate.suite import LoadedSuite, Suite, WorkloadConfig
 from quantgate_engine.errors import ConfigurationError
@@ -53,7 +54,7 @@ def server_suite(
         )
     launched: Sequence[str | None] = servers.launch_candidates or [None] * len(servers.candidates)
     commands = [servers.launch_baseline, *launched]
-    names = [_named(servers.baseline, "baseline"), *_candidate_names(servers.candidates)]
+    names = named_servers(servers.baseline, servers.candidates)
     document = {
         "schema": "quantgate.suite/1",
         "name": "servers",
@@ -80,19 +81,9 @@ def server_suite(
 
 def _flag(location: Location) -> str:
     """What the user wrote that became this part of the suite."""
-    match location:
-        case ("arms", int(position), "launch", *_):
-            return "--launch-candidate" if position else "--launch-baseline"
-        case ("arms", int(), ("key_env" | "model" | "api") as field, *_):
-            return f"--{field.replace('_', '-')}"
-        case ("arms", int(position), *_):
-            return "--candidate" if position else "--baseline"
-        case ("arms",):
-            return "--candidate"
-        case ():
-            return "The command line"
-        case _:
-            return f"--{str(location[-1]).replace('_', '-')}"
+    if not location:
+        return "The command line"
+    return flag_of_servers(location) or f"--{str(location[-1]).replace('_', '-')}"
 
 
 def _arm(servers: ServerArms, arm_id: str, url: str, command: str | None, *, role: str) -> dict[str, Any]:
@@ -107,16 +98,3 @@ def _arm(servers: ServerArms, arm_id: str, url: str, command: str | None, *, rol
         "launch": None if command is None else {"command": command},
         **servers.extra,
     }
-
-
-def _candidate_names(candidates: Sequence[str]) -> list[tuple[str, str]]:
-    lone = len(candidates) == 1
-    return [
-        _named(text, "candidate" if lone else f"candidate-{number}") for number, text in enumerate(candidates, start=1)
-    ]
-
-
-def _named(text: str, default: str) -> tuple[str, str]:
-    """ID=URL, or a URL alone; an `=` inside the URL's query names nothing."""
-    name, equals, url = text.partition("=")
-    return (name, url) if equals and "://" not in name else (default, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from quantgate.problem import Location
 from quantgate.setup_files.policy_text import as_yaml
 from quantgate.setup_files.project import inside_project
 
@@ -34,6 +35,9 @@ class BundledArms:
 
     def policy_notes(self) -> list[str]:
         return []
+
+    def flag_of(self, location: Location) -> str | None:
+        return {"arms": "--schemes", "model": "--model"}.get(str(location[0])) if location else None
 
     @property
     def key_variables(self) -> tuple[str, ...]:

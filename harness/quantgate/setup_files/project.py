@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from quantgate.problem import Location
 from quantgate.setup_files.policy_text import as_yaml
 
 FOLDER = "quantgate"
@@ -27,6 +28,9 @@ class ArmsSetup(Protocol):
 
     def policy_notes(self) -> list[str]:
         """What a reader of the policy file should know about such arms, without the comment sign."""
+
+    def flag_of(self, location: Location) -> str | None:
+        """The flag that this part of the suite came from; None where it came from none."""
 
     @property
     def key_variables(self) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from quantgate.arms.servers_in_flags import flag_of_servers, named_servers
+from quantgate.problem import Location
 from quantgate.setup_files.policy_text import as_yaml
 from quantgate.setup_files.project import inside_project
 
@@ -13,7 +15,7 @@ DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 
 @dataclass(frozen=True, slots=True)
 class ServerArms:
-    """URLs of the servers. served_model: its name on the servers; None: the only one that each lists."""
+    """The servers by URL or ID=URL. served_model: its name on the servers; None: the only one that each lists."""
 
     baseline: str
     candidates: tuple[str, ...]
@@ -23,21 +25,18 @@ class ServerArms:
 
     def suite_lines(self, project: Path) -> list[str]:
         tokenizer = None if self.tokenizer is None else inside_project(self.tokenizer, project)
-        lone = len(self.candidates) == 1
-        candidates = [
-            ("candidate" if lone else f"candidate-{number}", url) for number, url in enumerate(self.candidates, start=1)
-        ]
+        (baseline, baseline_url), *candidates = named_servers(self.baseline, self.candidates)
         return [
             f"tokenizer: {as_yaml(tokenizer)} # known model, folder or Hub id; tiers that need token ids need it",
             "arms:",
-            *self._arm_lines("baseline", "baseline", self.baseline),
+            *self._arm_lines(baseline, "baseline", baseline_url),
             *(line for name, url in candidates for line in self._arm_lines(name, "candidate", url)),
             "device: shared # or one_at_a_time, where the device holds one server; each arm then needs its launch",
         ]
 
     def _arm_lines(self, arm_id: str, role: str, url: str) -> list[str]:
         return [
-            f"  - id: {arm_id}",
+            f"  - id: {as_yaml(arm_id)}",
             f"    role: {role}",
             "    target: openai",
             f"    url: {as_yaml(url)}",
@@ -55,6 +54,9 @@ class ServerArms:
             "--may-differ model, once you have made sure that they are builds of one model.",
             "A server that does not tell its weights' size brings no gain in weight_bytes: its gain is speed.",
         ]
+
+    def flag_of(self, location: Location) -> str | None:
+        return "--tokenizer" if location[:1] == ("tokenizer",) else flag_of_servers(location)
 
     @property
     def key_variables(self) -> tuple[str, ...]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import yaml
+from pydantic import ValidationError
+
 from quantgate.gate.policy import Policy
+from quantgate.problem import first_problem
 from quantgate.resources import find_policy
 from quantgate.setup_files.project import Project
 from quantgate.suite import Suite
 from quantgate.validation import parse_yaml_model
+from quantgate_engine.errors import ConfigurationError
 
 _QUALITY_LINES = (
     "quality: # the numbers of the bundled suite quick; more items decide more",
@@ -40,8 +45,15 @@ def suite_text(project: Project) -> str:
         "policy: policy.yaml",
     ]
     text = "\n".join(lines) + "\n"
-    parse_yaml_model(text, Suite, name="the suite that the answers make")
-    return text
+    document = yaml.safe_load(text)
+    try:
+        Suite.model_validate(document)
+    except ValidationError as error:
+        problem = first_problem(error, document, Suite)
+    else:
+        return text
+    flag = project.arms.flag_of(problem.location)
+    raise ConfigurationError(f"{flag}: {problem.message}." if flag else problem.sentence("The answers make no suite"))
 
 
 def project_policy_text(project: Project) -> str:
