@@ -175,7 +175,7 @@ def test_the_model_is_named_where_several_are_offered() -> None:
         probed(FakeServer(models=[]))
 
 
-@pytest.mark.parametrize("model_id", [7, None, "", ["a"]])
+@pytest.mark.parametrize("model_id", [7, None, "", ["a"], "\ud800"])
 def test_a_list_without_text_ids_offers_no_model(model_id: Any) -> None:
     with pytest.raises(
         EndpointSettingError, match=r"lists no model under /v1/models \(no entry has a text as its id\)"

@@ -193,6 +193,31 @@ def test_a_failed_pair_is_asked_again_by_the_next_session(run: LoadedRun, tmp_pa
     assert all(pair.preferred is not None for pair in judged_pairs(stored.judgements))
 
 
+def test_calls_of_a_mistyped_judge_that_failed_bind_the_run_to_nothing(run: LoadedRun, tmp_path: Path) -> None:
+    nope = ScriptedJudge(fault=lambda call: EndpointError("No such model.", "status_4xx", 404))
+    _, _, stored = judge_all(run, tmp_path, nope, order_of(model="nope"))
+    assert {row["judge"] for row in stored.judgements.to_pylist()} == {"nope"}
+    _, _, stored = judge_all(stored, tmp_path, ScriptedJudge())
+    assert {row["judge"] for row in stored.judgements.to_pylist()} == {"judge-1"}
+
+
+def test_one_answer_of_another_judge_binds(run: LoadedRun, tmp_path: Path) -> None:
+    def fault(call: int) -> EndpointError | None:
+        return EndpointError("It broke off.", "early_close") if call > 1 else None
+
+    _, _, stored = judge_all(run, tmp_path, ScriptedJudge(fault=fault), order_of(model="first"))
+    with pytest.raises(ConfigurationError, match="was judged by first already"):
+        prepare(stored, order_of())
+
+
+def test_half_a_character_in_a_reply_makes_it_unreadable(run: LoadedRun, tmp_path: Path) -> None:
+    judge = ScriptedJudge(reply=lambda question: '{"better": "1", "reason": "\ud83d"}')
+    _, _, stored = judge_all(run, tmp_path, judge, order_of(items=1))
+    assert {(row["choice"], row["reason"]) for row in stored.judgements.to_pylist()} == {
+        ("unparsable", '{"better": "1", "reason": "\ufffd"}')
+    }
+
+
 def test_an_interrupt_keeps_and_charges_what_was_under_way(run: LoadedRun) -> None:
     prepared = prepare(run, order_of())
     budget = Budget(1000, 10**7, Spending())

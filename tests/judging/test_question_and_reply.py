@@ -55,6 +55,8 @@ def test_long_texts_lose_their_middle() -> None:
         (' {"better":"tie"}\n', JudgeReply(better="tie")),
         ('```json\n{"better": "2", "reason": "right"}\n```', JudgeReply(better="2", reason="right")),
         ('```\n{"better": "2"}\n```', JudgeReply(better="2")),
+        ('{"better": "1", "reason": "\ud83d\ude00"}', None),
+        ('{"better": "1", "reason": "\\ud800"}', None),
         ("1", None),
         ("Answer 1 is better.", None),
         ('{"better": 1}', None),

@@ -99,6 +99,12 @@ def test_the_words_of_other_servers_for_an_end_are_ours() -> None:
     assert [seen[word].end.finish_reason for word in answers] == ["stop", "length", "odd"]
 
 
+def test_a_word_for_an_end_that_no_table_can_hold_is_cleaned() -> None:
+    document = rb'{"choices": [{"index": 0, "text": "a", "finish_reason": "odd\ud83d\n"}]}'
+    seen = replay(stream(b"data: " + document + b"\n\n", DONE), asked("a")).seen["a"]
+    assert seen.end.finish_reason == "odd"
+
+
 class _Flaky:
     """Fails as scripted, then serves."""
 

@@ -225,6 +225,7 @@ def wrong(**request: Any) -> dict[str, Any]:
     return row
 
 
+HALF = "expected text in whole characters, got half a one "
 WRONG = [
     (chat_row(None, "hi"), ", field timestamp: expected the time of the request, got nothing (looked in timestamp, "),
     (
@@ -248,6 +249,15 @@ WRONG = [
     (
         chat_row(1769860801, "hi", tokens=999_999_999),
         ", field response.usage.completion_tokens: expected a number of tokens from 0 to 10000000, got 999999999.",
+    ),
+    (chat_row(1769860801, "hi \ud83d"), f", field request.messages.0.content: {HALF}(\\ud83d "),
+    (chat_row(1769860801, "hi", answer="\ude00"), f", field response.choices.0.message.content: {HALF}(\\ude00 "),
+    (chat_row(1769860801, "hi", id="\ud83d"), f", field id: {HALF}"),
+    (chat_row(1769860801, "hi", tags=["a", "\ud83d"]), f", field tags: {HALF}"),
+    (wrong(messages=None, prompt="\ud83d"), f", field request.prompt: {HALF}"),
+    (
+        wrong(messages=[{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": '"\\ud83d"'}}]}]),
+        f", field request.messages.0.content: {HALF}",
     ),
     ("[1]", ": expected one JSON object, got another JSON value."),
     (

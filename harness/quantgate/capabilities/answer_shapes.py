@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from quantgate.targets.openai.surrogates import mended
+
 
 def first_choice(answer: Any) -> Mapping[str, Any]:
     """The first choice of an answer; empty where it has none."""
@@ -14,11 +16,11 @@ def first_choice(answer: Any) -> Mapping[str, Any]:
 
 
 def text_of(answer: Any) -> str | None:
-    """The text of an answer's first choice; None where it has no such shape."""
+    """The text of an answer's first choice, in whole characters; None where it has no such shape."""
     choice = first_choice(answer)
     message = choice.get("message")
     text = message.get("content") if isinstance(message, Mapping) else choice.get("text")
-    return text if isinstance(text, str) else None
+    return mended(text) if isinstance(text, str) else None
 
 
 def usage_of(answer: Any, count: Literal["prompt_tokens", "completion_tokens"]) -> int | None:

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from quantgate.targets.openai.surrogates import is_whole
+
 _FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(?P<body>.*?)\n?```\Z", re.DOTALL)
 
 
@@ -20,10 +22,13 @@ class JudgeReply(BaseModel):
 
 
 def read_reply(text: str | None) -> JudgeReply | None:
-    """None where the text is not exactly such an object: a choice that had to be guessed would be no evidence.
+    """None where the text is not exactly such an object, or is damaged (half a character): a choice that had to be
+    guessed would be no evidence.
 
     White space around the object and one Markdown fence about it are allowed; many models cannot leave it off.
     """
+    if not is_whole(text or ""):
+        return None
     stripped = (text or "").strip()
     fenced = _FENCE.match(stripped)
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from quantgate.capabilities.probes.asking import Asking, is_refusal
 from quantgate.targets.openai.model_choice import chosen_model
+from quantgate.targets.openai.surrogates import is_whole
 
 _LIST = "the list of models"
 
@@ -65,4 +66,4 @@ def _number(value: Any) -> int | None:
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return value if isinstance(value, str) and value and is_whole(value) else None

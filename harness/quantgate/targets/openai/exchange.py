@@ -9,7 +9,7 @@ from contextlib import aclosing
 from quantgate.targets.base import RequestEnd, TokenEvent
 from quantgate.targets.openai.answer_reader import AnswerReader, ServerReportedError
 from quantgate.targets.openai.endpoint import Endpoint
-from quantgate.targets.openai.errors import EndpointError, broken_connection
+from quantgate.targets.openai.errors import EndpointError, broken_connection, one_line
 from quantgate.targets.openai.finish_reasons import ABORTS, FINISH_REASONS
 from quantgate.targets.openai.piece import MalformedEventError
 from quantgate.targets.openai.request_body import RequestBody
@@ -76,7 +76,7 @@ class Exchange:
         reason = reader.finish_reason
         end = RequestEnd(
             "finished",
-            finish_reason=None if reason is None else FINISH_REASONS.get(reason, reason),
+            finish_reason=None if reason is None else FINISH_REASONS.get(reason, one_line(reason)),
             cached_prompt_tokens=reader.usage.cached_prompt_tokens or 0,
         )
         return TokenEvent(end=end, transfer=transfer)

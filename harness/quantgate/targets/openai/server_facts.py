@@ -10,6 +10,7 @@ from quantgate.targets.openai.endpoint import Endpoint
 from quantgate.targets.openai.errors import EndpointError, one_line
 from quantgate.targets.openai.model_choice import chosen_model
 from quantgate.targets.openai.server_build import ServerBuild, build_in
+from quantgate.targets.openai.surrogates import is_whole
 
 _VERSION_PATHS: Mapping[str, tuple[str, str]] = {
     "vllm": ("/version", "version"),
@@ -50,7 +51,11 @@ async def ask_server(endpoint: Endpoint) -> ServerFacts:
 def _entries(document: Any) -> list[dict[str, Any]]:
     entries = document.get("data") if isinstance(document, dict) else None
     listed = entries if isinstance(entries, list) else []
-    return [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+    return [entry for entry in listed if isinstance(entry, dict) and _is_id(entry.get("id"))]
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and is_whole(value)
 
 
 async def _server(endpoint: Endpoint, owner: str) -> str | None:

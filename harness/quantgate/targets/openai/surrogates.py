@@ -18,15 +18,21 @@ class SurrogateJoiner:
         self._held = ""
         if "\ud800" <= joined[-1:] <= "\udbff":
             joined, self._held = joined[:-1], joined[-1]
-        return _mended(joined)
+        return mended(joined)
 
     def end(self) -> str:
         """The replacement of a half that was left, or nothing."""
         held, self._held = self._held, ""
-        return _mended(held)
+        return mended(held)
 
 
-def _mended(text: str) -> str:
+def is_whole(text: str) -> bool:
+    """Whether no half of a character stands alone in it."""
+    return mended(text) == text
+
+
+def mended(text: str) -> str:
+    """The text with U+FFFD for each half of a character that stands alone: no file and no request can hold one."""
     if text.isascii():
         return text
     return text.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from quantgate.traces.import_settings import OtherParts
+from quantgate.traces.openai_log.half_characters import whole_text
 from quantgate.traces.record import Message
 
 # What newer and older APIs call the roles that chat templates know.
@@ -49,7 +50,7 @@ class MessageReader:
         text = self._content(value.get("content"), f"{field}.content")
         if calls:
             text = "\n".join(filter(None, (text, _tool_calls(calls, f"{field}.tool_calls"))))
-        message = Message(_ROLES[role], text)
+        message = Message(_ROLES[role], whole_text(text, f"{field}.content"))
         return self._held.setdefault(message, message)
 
     def _content(self, content: Any, field: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from quantgate.traces.import_settings import ImportSettings
 from quantgate.traces.openai_log.columns import ColumnMap, DurationColumn, Paths, as_paths
+from quantgate.traces.openai_log.half_characters import whole_text
 from quantgate.traces.openai_log.left_out import RowLeftOutError
 from quantgate.traces.openai_log.log_row import LogRow, OutputLengthFrom
 from quantgate.traces.openai_log.lookup import first_present
@@ -60,7 +61,7 @@ class RowReader:
             output_length_from=output_length_from,
             limit_tokens=limit_tokens or None,
             prompt_tokens=self._tokens(row, columns.prompt_tokens) or None,
-            slo_class=columns.slo_class.class_of(row),
+            slo_class=whole_text(columns.slo_class.class_of(row), "class"),
             tags=_tags(row, columns.tags),
             session=_text(row, columns.session),
             user=_text(row, columns.user),
@@ -90,7 +91,7 @@ class RowReader:
         if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
             value = value[0]
         if isinstance(value, str) and value:
-            return None, value
+            return None, whole_text(value, path)
         if isinstance(value, list) and value:
             if all(isinstance(part, int) for part in value):
                 raise RowLeftOutError("prompt_of_token_ids", f"field {path}: expected a text, got token ids")
@@ -106,7 +107,7 @@ class RowReader:
         """The recorded answer where the log has it; other shapes than a text or a message count as not recorded."""
         path, value = first_present(row, as_paths(self._columns.answer))
         if isinstance(value, str):
-            return Message("assistant", value)
+            return Message("assistant", whole_text(value, path))
         if isinstance(value, dict) and ("content" in value or "tool_calls" in value):
             return self.messages.read({"role": "assistant"} | value, path)
         return None
@@ -199,14 +200,15 @@ def _reading(read: Callable[[], int], path: str, value: Any) -> int:
 
 
 def _text(row: dict[str, Any], paths: Paths) -> str | None:
-    _, value = first_present(row, as_paths(paths))
+    path, value = first_present(row, as_paths(paths))
     if isinstance(value, dict):
         # The Responses API writes a conversation as an object with its id.
         value = value.get("id")
-    return str(value) if isinstance(value, str | int) and str(value) else None
+    return whole_text(str(value), path) if isinstance(value, str | int) and str(value) else None
 
 
 def _tags(row: dict[str, Any], paths: Paths) -> tuple[str, ...]:
-    _, value = first_present(row, as_paths(paths))
+    path, value = first_present(row, as_paths(paths))
     values = value if isinstance(value, list) else [value]
-    return tuple(str(tag) for tag in values if isinstance(tag, str | int) and 0 < len(str(tag)) <= _LONGEST_TAG)
+    tags = (str(tag) for tag in values if isinstance(tag, str | int))
+    return tuple(whole_text(tag, path) for tag in tags if 0 < len(tag) <= _LONGEST_TAG)
