@@ -133,3 +133,23 @@ def test_a_session_keeps_its_class() -> None:
     second = counted("other", 1, session_id="s", turn=2, slo_class="batch")
     with pytest.raises(ConfigurationError, match="field class: expected 'interactive'"):
         check_consistency(located([first, second]), "x")
+
+
+NO_TIME = "field timestamp: expected the time of the request, got nothing"
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ('{"messages": [{"role": "user", "content": "hi"}], "max_tokens": 20, "completion_tokens": 5}', NO_TIME),
+        ('{"messages": [{"role": "user", "content": "hi"}], "max_tokens": 20}', NO_TIME),
+        ('{"id": "cmpl-1", "model": "m", "prompt": "hi"}', NO_TIME),
+        ('{"id": "a", "prompt": "hi", "max_tokens": 3}', "field offset: expected a number"),
+    ],
+)
+def test_a_first_row_without_a_time_is_told_so_in_the_words_of_its_format(
+    tmp_path: Path, row: str, sentence: str
+) -> None:
+    trace = tmp_path / "x.jsonl"
+    trace.write_text(row + "\n")
+    assert f"line 1, {sentence}" in refusal(trace)
