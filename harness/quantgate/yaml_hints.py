@@ -21,7 +21,7 @@ def hint_for_scalar(node: yaml.ScalarNode, expected: Sequence[str]) -> str:
     """The end of a sentence that says what was expected and what was got; empty where nothing was misread."""
     if node.style is not None:
         return ""
-    if "text" in expected and node.tag in _TAKEN_FOR:
+    if tuple(expected) == ("text",) and node.tag in _TAKEN_FOR:
         return f", because YAML takes {node.value} for {_TAKEN_FOR[node.tag]}; put it in quotes"
     power = _EXPONENT.fullmatch(node.value)
     if node.tag != _TEXT or power is None:

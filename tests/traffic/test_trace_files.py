@@ -143,7 +143,7 @@ NO_TIME = "field timestamp: expected the time of the request, got nothing"
     [
         ('{"messages": [{"role": "user", "content": "hi"}], "max_tokens": 20, "completion_tokens": 5}', NO_TIME),
         ('{"messages": [{"role": "user", "content": "hi"}], "max_tokens": 20}', NO_TIME),
-        ('{"id": "cmpl-1", "model": "m", "prompt": "hi"}', NO_TIME),
+        ('{"id": "cmpl-1", "model": "m", "prompt": "hi", "max_tokens": 3}', NO_TIME),
         ('{"id": "a", "prompt": "hi", "max_tokens": 3}', "field offset: expected a number"),
     ],
 )
