@@ -216,3 +216,9 @@ def test_blocks_enough_are_the_clusters(run_of: RunOf, arm: Any) -> None:
     column = run.requests.schema.get_field_index("block_index")
     table = run.requests.set_column(column, run.requests.schema.field(column), pa.array(blocks * 2, pa.int32()))
     assert Evidence(replace(run, requests=table)).pair("base", "other").clusters.tolist() == blocks
+
+
+def test_titles_are_told_apart_by_their_first_words() -> None:
+    """Tables cut long titles and wrap narrow ones."""
+    begin = [" ".join(metric.title.split()[:2]) for metric in RULE_METRICS.values()]
+    assert len(set(begin)) == len(begin)

@@ -33,9 +33,7 @@ def _refusal_change(pairing: Pairing, question: RuleQuestion) -> Measurement:
 
 
 BEHAVIOUR_RULES = (
-    RuleMetric(
-        "refusal_change", "change of the refusal rate", ("rate",), MARGIN_UNITS, "share", "items", _refusal_change
-    ),
-    _rate("loop_rate", "rate of answers caught in a loop", "looped", right_when=False),
-    _rate("json_parse_rate", "rate of answers that parse as JSON", "json_parsed", right_when=True),
+    RuleMetric("refusal_change", "refusal rate change", ("rate",), MARGIN_UNITS, "share", "items", _refusal_change),
+    _rate("loop_rate", "answers caught in a loop", "looped", right_when=False),
+    _rate("json_parse_rate", "JSON answers that parse", "json_parsed", right_when=True),
 )

@@ -103,9 +103,9 @@ _NATS = {"nats": "nats", "": "nats"}
 _SHARE = {"pp": "pp", "": "pp"}
 
 DISTRIBUTION_RULES = (
-    _rule("kl_mean", "KL divergence from the baseline", "kl", _NATS, "nats", why_not=_no_whole_distributions),
+    _rule("kl_mean", "KL divergence of whole distributions", "kl", _NATS, "nats", why_not=_no_whole_distributions),
     _rule(
-        "kl_topk", "KL divergence from the baseline over the tokens that both list (a lower bound)", "kl_topk", _NATS,
+        "kl_topk", "listed-token KL divergence (a lower bound)", "kl_topk", _NATS,
         "nats", why_not=_no_listed_tokens,
     ),
     _rule("nll_increase", "rise of the negative log-likelihood", "nll_delta", _NATS, "nats"),

@@ -55,7 +55,7 @@ def _length_change(pairing: Pairing, question: RuleQuestion) -> Measurement:
 LENGTH_RULES = (
     RuleMetric(
         "output_length_change",
-        "change of answer length",
+        "answer length change",
         ("mean",),
         {"%": "ratio"},
         "tokens",

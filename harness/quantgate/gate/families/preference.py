@@ -74,7 +74,7 @@ def _unfit_judge(pairing: Pairing, decided: list[JudgedPair], question: RuleQues
 
 PREFERENCE_RULES = (
     RuleMetric(
-        "preference", "preference for the baseline's answers", ("rate",), MARGIN_UNITS, "share", "judged pairs",
+        "preference", "judged preference for the baseline's answers", ("rate",), MARGIN_UNITS, "share", "judged pairs",
         _preference,
     ),
 )  # fmt: skip

@@ -77,7 +77,7 @@ def _gold_logprob(pairing: Pairing, question: RuleQuestion) -> Measurement:
 
 TASK_RULES = (
     _rule("correct", "task accuracy", "answers"),
-    _rule("gold_preferred", "preference for the right answer (likelihood twin)", "likelihood"),
+    _rule("gold_preferred", "right answer the likeliest (likelihood twin)", "likelihood"),
     RuleMetric(
         "gold_logprob", "log-probability of the right answer", ("mean",), {"nats": "nats", "": "nats"}, "nats", "items",
         _gold_logprob,
