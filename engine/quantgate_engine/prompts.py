@@ -16,6 +16,10 @@ Prompt = str | Sequence[int] | Sequence[ChatMessage]
 """Text, token ids, or chat messages (`role` and `content`)."""
 
 
+_GIVEN_TO_TEMPLATES = frozenset({"messages", "self"})
+"""Names that the rendering of a template takes for itself, beside the parameters of the call."""
+
+
 def encode_prompt(
     tokenizer: PreTrainedTokenizerFast,
     prompt: Prompt,
@@ -90,14 +94,15 @@ def _apply_template(
 
     from jinja2 import TemplateError
 
-    reserved = sorted(arguments.keys() & signature(tokenizer.apply_chat_template).parameters.keys())
+    own = _GIVEN_TO_TEMPLATES | signature(tokenizer.apply_chat_template).parameters.keys()
+    reserved = sorted(arguments.keys() & own)
     if reserved:
         raise ConfigurationError(
             f"Chat template arguments name {', '.join(reserved)}; expected only variables of the model's own template."
         )
     try:
         token_ids = tokenizer.apply_chat_template(messages, add_generation_prompt=opens, return_dict=False, **arguments)
-    except (TemplateError, TypeError, UnicodeError) as refused:
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as refused:
         # Templates raise on what their model does not know, such as two user turns in a row; and they add strings.
         raise ConfigurationError(f"The model's chat template refuses the messages: {refused}.") from refused
     return tuple(token_ids)

@@ -95,7 +95,8 @@ def _process(command: list[str], environment: dict[str, str] | None = None) -> I
 
 
 def test_the_command_serves_with_a_key_and_ends_with_zero(byte_model: Path) -> None:
-    options = ["--port", "0", "--served-model-name", "mine", "--api-key-env", "TEST_SERVE_KEY", "--json"]
+    options = ["--port", "0", "--served-model-name", "mine", "--api-key-env", "TEST_SERVE_KEY", "--json",
+        "--max-context-tokens", "9999"]  # fmt: skip
     with _process(_command(byte_model, *options), {"TEST_SERVE_KEY": "one, two"}) as process:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
@@ -111,7 +112,10 @@ def test_the_command_serves_with_a_key_and_ends_with_zero(byte_model: Path) -> N
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=LIMIT_S)
         assert process.returncode == 0
-        assert errors.splitlines() == [f"serving on {ready['url']} (mine, fp32)"]
+        assert errors.splitlines() == [
+            "Note: max_context_tokens is 9,999, above the model's own limit; 512 hold.",
+            f"serving on {ready['url']} (mine, fp32)",
+        ]
 
 
 @pytest.mark.parametrize(

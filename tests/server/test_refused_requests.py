@@ -28,7 +28,7 @@ def test_another_model_is_not_found(client: openai.OpenAI, call: str) -> None:
     [
         ({"prompt": "a", "temperature": -1}, "temperature", "temperature: .*greater than or equal to 0"),
         ({"prompt": "a", "max_tokens": "many"}, "max_tokens", "max_tokens: .*valid integer"),
-        ({"prompt": "a", "stop": [""]}, None, "stop is .*no empty string"),
+        ({"prompt": "a", "stop": [""]}, "stop", "stop: .*at least 1 character"),
         ({"prompt": ""}, None, "empty prompt"),
         ({"prompt": [[5, 999]]}, "prompt", "prompt holds token id 999; expected 0 to 263"),
         ({"prompt": {"a": 1}}, "prompt", "prompt: .*valid string; or .*valid list"),
@@ -76,7 +76,17 @@ def test_what_is_no_json_object_is_told_apart(
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools: this server does not support it"),
         ({"response_format": {"type": "json_object"}}, "response_format: this server does not"),
+        (
+            {"messages": [{"role": "king", "content": "a"}]},
+            "messages.0.role: .*'system', .*'user', 'assistant', 'tool'",
+        ),
+        ({"messages": [{"role": "user"}]}, r"messages\.0: a message of the role user needs a content, a text\."),
+        ({"messages": [{"role": "tool", "content": None}]}, "a message of the role tool needs a content"),
         ({"extra_body": {"chat_template_kwargs": {"tokenize": False}}}, "template arguments name tokenize"),
+        (
+            {"extra_body": {"chat_template_kwargs": {"messages": 1, "self": 2}}},
+            "template arguments name messages, self",
+        ),
         ({"extra_body": {"chat_template_kwargs": {"refused": True}}}, "refuses the messages: no such mode"),
     ],
 )

@@ -10,13 +10,14 @@ from starlette.responses import Response
 from quantgate_engine.server.answering import Answering, answer_request
 from quantgate_engine.server.choices import make_choices
 from quantgate_engine.server.generation import Answer, Piece
+from quantgate_engine.server.json_body import JsonBodyRoute
 from quantgate_engine.server.prompt_scoring import score_prompts
 from quantgate_engine.server.protocol.chat import ChatCompletionRequest
 from quantgate_engine.server.service import Service
 
 
 def chat_router(service: Service) -> APIRouter:
-    router = APIRouter()
+    router = APIRouter(route_class=JsonBodyRoute)
 
     @router.post("/v1/chat/completions")
     async def create_chat_completion(body: ChatCompletionRequest, request: Request) -> Response:

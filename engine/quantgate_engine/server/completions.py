@@ -13,13 +13,14 @@ from starlette.responses import Response
 from quantgate_engine.server.answering import Answering, answer_request
 from quantgate_engine.server.choices import Choice, make_choices
 from quantgate_engine.server.generation import Answer, Piece, generate
+from quantgate_engine.server.json_body import JsonBodyRoute
 from quantgate_engine.server.prompt_scoring import ScoredPrompt, score_prompts
 from quantgate_engine.server.protocol.completions import CompletionRequest
 from quantgate_engine.server.service import Service
 
 
 def completions_router(service: Service) -> APIRouter:
-    router = APIRouter()
+    router = APIRouter(route_class=JsonBodyRoute)
 
     @router.post("/v1/completions")
     async def create_completion(body: CompletionRequest, request: Request) -> Response:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.server.api_error import bad_request
 from quantgate_engine.server.client_watch import unless_client_leaves
+from quantgate_engine.server.json_body import JsonBodyRoute
 from quantgate_engine.server.protocol.continuations import ContinuationsRequest
 from quantgate_engine.server.service import Service
 
@@ -23,7 +24,7 @@ MAX_ANSWER_BYTES = 1 << 30
 
 
 def continuations_router(service: Service) -> APIRouter:
-    router = APIRouter()
+    router = APIRouter(route_class=JsonBodyRoute)
 
     @router.post("/quantgate/continuation_logits")
     async def continuation_logits(body: ContinuationsRequest, request: Request) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from quantgate_engine.server.api_error import unavailable
+from quantgate_engine.server.api_error import ApiError, unavailable
 
 _RETRY_AFTER_S = 1.0
 
@@ -37,7 +37,14 @@ class Gate:
     async def wait_empty(self) -> None:
         await self._empty.wait()
 
-    def _admit(self, count: int) -> None:
+    def _admit(self, count: int, held: int) -> None:
+        if held + count > self._capacity:
+            raise ApiError(
+                400,
+                f"The request asks for {held + count} answers (its prompts times n), and this server has room for "
+                f"{self._capacity} at most; send fewer at a time.",
+                code="too_many_answers",
+            )
         if self._inside + count > self._capacity:
             raise unavailable(
                 f"The server has {self._inside} requests, and room for {self._capacity}; try again shortly.",
@@ -61,8 +68,8 @@ class Ticket:
         self._width = 0
 
     def widen(self, count: int) -> None:
-        """Takes `count` more places; raises ApiError 503 where they are not to be had."""
-        self._gate._admit(count)
+        """Takes `count` more places. Raises ApiError 503 where they are not to be had now, 400 where they never are."""
+        self._gate._admit(count, self._width)
         self._width += count
 
     def leave(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi.exceptions import RequestValidationError
 
 from quantgate_engine.server.api_error import ApiError, bad_request
+from quantgate_engine.server.json_body import NO_OBJECT
 
 _MOST_FORMS = 4
 
@@ -21,7 +22,8 @@ def invalid_body(error: RequestValidationError, content_type: str | None) -> Api
     location = [str(part) for part in first["loc"][1:]]
     field = first.get("ctx", {}).get("field") or (location[0] if location else None)
     if field is None:
-        return bad_request(_no_object(first["input"], content_type))
+        body = first["input"]
+        return bad_request(f"{first['msg']}." if isinstance(body, dict) else _no_object(body, content_type))
     of_field = [detail for detail in details if [str(part) for part in detail["loc"][1:2]] == location[:1]]
     # A field of several forms fails in each of them; each message is worth telling once.
     messages = list(dict.fromkeys(str(detail["msg"]) for detail in of_field))[:_MOST_FORMS]
@@ -35,4 +37,4 @@ def _no_object(body: object, content_type: str | None) -> str:
     if isinstance(body, bytes):
         stated = f"is {content_type!r:.80}" if content_type else "is missing"
         return f"The header Content-Type {stated}; expected application/json, with a JSON object as the body."
-    return "The body is JSON, but no object; expected a JSON object."
+    return NO_OBJECT

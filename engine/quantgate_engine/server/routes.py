@@ -10,6 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
 from quantgate_engine.server.api_error import unavailable
+from quantgate_engine.server.json_body import JsonBodyRoute
 from quantgate_engine.server.protocol.text import DetokenizeRequest, TokenizeRequest
 from quantgate_engine.server.service import Service
 
@@ -71,7 +72,7 @@ def health_router(service: Service) -> APIRouter:
 
 def text_router(service: Service) -> APIRouter:
     """POST /tokenize and /detokenize."""
-    router = APIRouter()
+    router = APIRouter(route_class=JsonBodyRoute)
 
     @router.post("/tokenize")
     async def tokenize(body: TokenizeRequest) -> dict[str, Any]:

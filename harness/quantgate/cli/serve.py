@@ -99,6 +99,7 @@ def serve(
     with bind(host, port) as listening:
         loaded = load_engine(model, scheme, settings)
         info = loaded.llm.info
+        _tell_context_limit(console, settings.max_context_tokens, loaded.llm.max_context_tokens)
         server = ServerSettings(
             served_name=served_model_name or info.name,
             api_keys=api_keys,
@@ -119,6 +120,11 @@ def serve(
                 typer.echo(json.dumps(line))
 
         run_server(create_app(loaded.llm, server, core=loaded.core), listening, ready)
+
+
+def _tell_context_limit(console: Console, asked: int | None, holds: int) -> None:
+    if asked is not None and asked > holds:
+        _tell(console, f"Note: max_context_tokens is {asked:,}, above the model's own limit; {holds:,} hold.")
 
 
 def _api_keys(names: list[str]) -> tuple[str, ...]:

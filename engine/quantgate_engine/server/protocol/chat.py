@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from quantgate_engine.server.protocol.generation import Alternatives, GenerationRequest
+from quantgate_engine.server.protocol.generation import MAX_INTEGER, Alternatives, GenerationRequest
+
+Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
+"""OpenAI's, old ones too. A template that knows fewer refuses the others itself."""
 
 
 class TextPart(BaseModel):
@@ -19,12 +23,23 @@ class TextPart(BaseModel):
 
 
 class Message(BaseModel):
-    """A message; what else it carries (`name`, `tool_calls` ...) goes to the model's template as it is."""
+    """A message; what else it carries (`name`, `tool_calls` ...) goes to the model's template as it is.
+
+    Only an assistant's message may lack a content: it may be all tool calls.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="allow")
 
-    role: str
+    role: Role
     content: str | list[TextPart] | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.content is None and self.role != "assistant":
+            raise PydanticCustomError(
+                "no_content", "a message of the role {role} needs a content, a text", {"role": self.role}
+            )
+        return self
 
     def for_template(self) -> dict[str, Any]:
         """The message with its content as one text."""
@@ -41,8 +56,8 @@ class ChatCompletionRequest(GenerationRequest):
     """
 
     messages: list[Message] = Field(min_length=1)
-    max_tokens: int | None = Field(default=None, ge=1)
-    max_completion_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1, le=MAX_INTEGER)
+    max_completion_tokens: int | None = Field(default=None, ge=1, le=MAX_INTEGER)
     logprobs: bool = False
     top_logprobs: Alternatives = 0
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)

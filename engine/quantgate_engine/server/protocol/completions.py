@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from quantgate_engine.server.protocol.generation import Alternatives, GenerationRequest, TokenId
+from quantgate_engine.server.protocol.generation import MAX_INTEGER, Alternatives, GenerationRequest, TokenId
 
 # OpenAI's own; whoever wants more says so.
 DEFAULT_MAX_TOKENS = 16
@@ -24,7 +24,7 @@ class CompletionRequest(GenerationRequest):
     """
 
     prompt: str | TokenIds | Texts | Annotated[list[TokenIds], Field(min_length=1)] = Field(union_mode="left_to_right")
-    max_tokens: int = Field(default=0, ge=0)
+    max_tokens: int = Field(default=0, ge=0, le=MAX_INTEGER)
     logprobs: Alternatives | None = None
     echo: bool = False
     add_special_tokens: bool = True

@@ -12,11 +12,13 @@ from quantgate_engine.server.protocol.unsupported import refuse_unsupported
 
 MAX_CHOICES = 128
 MAX_STOP_STRINGS = 16
+MAX_INTEGER = 2**31 - 1
+"""Above every number of tokens and every token id; what is larger is not repeated digit by digit."""
 
 # At each token, every beginning of every stop string is looked for.
-StopString = Annotated[str, Field(max_length=1024)]
+StopString = Annotated[str, Field(min_length=1, max_length=1024)]
 Alternatives = Annotated[int, Field(ge=0, le=MAX_LOGPROBS)]
-TokenId = Annotated[int, Field(ge=0)]
+TokenId = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 # A name in JSON, so a text; that there is such a token is for the engine to say.
 TokenIdAsName = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 Penalty = Annotated[float, Field(ge=-MAX_PENALTY, le=MAX_PENALTY)]
@@ -46,7 +48,7 @@ class GenerationRequest(SchedulingFields):
     n: int = Field(default=1, ge=1, le=MAX_CHOICES)
     temperature: float = Field(default=1.0, ge=0)
     top_p: float = Field(default=1.0, gt=0, le=1)
-    top_k: int = Field(default=0, ge=-1)
+    top_k: int = Field(default=0, ge=-1, le=MAX_INTEGER)
     min_p: float = Field(default=0.0, ge=0, le=1)
     repetition_penalty: float = Field(default=1.0, gt=0)
     presence_penalty: Penalty = 0.0

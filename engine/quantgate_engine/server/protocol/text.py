@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from quantgate_engine.server.protocol.chat import Message
 from quantgate_engine.server.protocol.generation import TokenId
@@ -23,7 +24,10 @@ class TokenizeRequest(BaseModel):
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
         if (self.prompt is None) == (self.messages is None):
-            raise ValueError("give either `prompt` or `messages`")
+            found = "neither" if self.prompt is None else "both"
+            raise PydanticCustomError(
+                "one_of_two", "The body has {found} of prompt and messages; give one of them", {"found": found}
+            )
         return self
 
 
