@@ -99,6 +99,29 @@ def test_the_words_of_other_servers_for_an_end_are_ours() -> None:
     assert [seen[word].end.finish_reason for word in answers] == ["stop", "length", "odd"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        (
+            stream(b' {"choices": [', b'{"text": "a"}]}'),
+            "malformed_event",
+            "no event stream but one whole JSON document;",
+        ),
+        (stream(b"<html>hello</html>"), "malformed_event", "no event stream but a web page;"),
+        (stream(b'{"choices": [', cut=True), "early_close", "before its answer was whole"),
+        (stream(b": keep-alive\n\n"), "early_close", "before its answer was whole"),
+        (stream(), "early_close", "before its answer was whole"),
+    ],
+)
+def test_an_answer_that_is_no_stream_is_told_from_a_stream_that_broke_off(
+    answer: WireAnswer, kind: ErrorKind, said: str
+) -> None:
+    seen = replay(answer, asked("a")).seen["a"]
+    assert seen.transfer is not None
+    assert (seen.end.status, seen.transfer.error_kind, seen.token_times_ns) == ("failed", kind, [])
+    assert said in str(seen.end.error)
+
+
 def test_a_word_for_an_end_that_no_table_can_hold_is_cleaned() -> None:
     document = rb'{"choices": [{"index": 0, "text": "a", "finish_reason": "odd\ud83d\n"}]}'
     seen = replay(stream(b"data: " + document + b"\n\n", DONE), asked("a")).seen["a"]

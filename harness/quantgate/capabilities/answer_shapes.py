@@ -23,6 +23,16 @@ def text_of(answer: Any) -> str | None:
     return mended(text) if isinstance(text, str) else None
 
 
+def has_answer(answer: Any) -> bool:
+    """Whether an answer's first choice is one of either API: a text, or a message whose content is text or absent (it
+    may hold reasoning or tool calls alone)."""
+    choice = first_choice(answer)
+    message = choice.get("message")
+    if isinstance(message, Mapping):
+        return isinstance(message.get("content"), str | None)
+    return isinstance(choice.get("text"), str)
+
+
 def usage_of(answer: Any, count: Literal["prompt_tokens", "completion_tokens"]) -> int | None:
     """A count of an answer's usage, where the server tells it."""
     usage = answer.get("usage") if isinstance(answer, Mapping) else None

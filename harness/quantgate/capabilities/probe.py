@@ -69,7 +69,7 @@ async def probe(calls: ServerCalls, settings: EndpointSettings, tokenizer: Probe
 
 def _seen(asking: Asking, what: str) -> str:
     failure = asking.failures.get(what)
-    return failure.seen if failure else "an answer without choices"
+    return failure.seen if failure else "an answer without text"
 
 
 async def _logprobs(asking: Asking, forms: PromptForms, tokenizer: ProbeTokenizer | None) -> ListedLogprobs:

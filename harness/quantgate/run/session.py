@@ -15,6 +15,7 @@ from quantgate.engine_settings.engine import EngineSettings
 from quantgate.environment import capture_environment
 from quantgate.gate.policy import Policy
 from quantgate.progress import ProgressReporter
+from quantgate.replay.nothing_answered import refuse_nothing_answered
 from quantgate.replay.progress import ReplayProgress
 from quantgate.run.arms import OpenedArms
 from quantgate.run.recorder import RunRecorder
@@ -77,7 +78,8 @@ def replay_under(
 ) -> pa.Table:
     """Replays the plan on every arm and certifies the load; the tables and the manifest are written as it goes.
 
-    Returns the requests with their texts, which a run without text does not find in its folder.
+    Returns the requests with their texts, which a run without text does not find in its folder. Raises RunError where
+    none of them was answered, on any arm.
     """
     recorder.enter("replay")
     total = workload.passes * len(plan.requests) * len(arms.replay_arms)
@@ -89,7 +91,9 @@ def replay_under(
 
         replayed = replay_arms(plan, arms, workload, recorder.folder, on_progress=on_progress)
     recorder.update(arms=arms.manifests(replayed.notes), fidelity=certificates(replayed.log, arms, plan, workload))
-    return replayed.log.requests()
+    requests = replayed.log.requests()
+    refuse_nothing_answered(requests)
+    return requests
 
 
 def peak_memory_bytes() -> int:

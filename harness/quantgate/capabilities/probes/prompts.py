@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from quantgate.capabilities.answer_shapes import first_choice, returned_ids, usage_of
+from quantgate.capabilities.answer_shapes import has_answer, returned_ids, usage_of
 from quantgate.capabilities.capabilities import TokenizerMatch
 from quantgate.capabilities.probes.asking import Asking
 from quantgate.capabilities.tokenizer import ProbeTokenizer
@@ -37,14 +37,14 @@ async def probe_prompts(asking: Asking, tokenizer: ProbeTokenizer | None) -> Pro
     as_text = await asking.completion(TEXT_PROMPTS, TEXT, max_tokens=1)
     as_ids = await asking.completion("token-id prompts", token_ids, max_tokens=1)
     # A server that reads a list of ids as anything else counts other tokens, or answers it in several choices.
-    takes_ids = bool(first_choice(as_ids)) and usage_of(as_ids, "prompt_tokens") in (None, len(token_ids))
+    takes_ids = has_answer(as_ids) and usage_of(as_ids, "prompt_tokens") in (None, len(token_ids))
     returned = False
     if takes_ids:
         answer = await asking.completion("returned token ids", token_ids, max_tokens=4, return_token_ids=True)
         returned = bool(returned_ids(answer))
     return PromptForms(
         token_ids=token_ids,
-        completions=bool(first_choice(as_text) or first_choice(as_ids)),
+        completions=has_answer(as_text) or has_answer(as_ids),
         token_id_prompts=takes_ids,
         token_ids_returned=returned,
         tokenize=bool(servers),

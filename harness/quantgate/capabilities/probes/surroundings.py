@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from quantgate.capabilities.answer_shapes import first_choice, usage_of
+from quantgate.capabilities.answer_shapes import has_answer, usage_of
 from quantgate.capabilities.probes.asking import Asking
 
 _FIELD = b"data:"
@@ -16,7 +16,7 @@ CHAT = "chat"
 
 
 async def answers_chat(asking: Asking) -> bool:
-    return bool(first_choice(await asking.chat(CHAT, "Say hello.", max_tokens=1, temperature=0)))
+    return has_answer(await asking.chat(CHAT, "Say hello.", max_tokens=1, temperature=0))
 
 
 async def counts_streamed_tokens(asking: Asking, *, completions: bool) -> bool:

@@ -17,6 +17,8 @@ from quantgate.targets.transfer import TokenCounting
 from quantgate.workload.tokenizer import Tokenizer
 
 _DONE = "[DONE]"
+_OTHER_FORMS = {b"{": "one whole JSON document", b"[": "one whole JSON document", b"<": "a web page"}
+"""By the first character of an answer that holds no event: lines of an event stream begin with a field's name."""
 
 
 class ServerReportedError(Exception):
@@ -37,6 +39,8 @@ class AnswerReader:
         self._reasoning = SurrogateJoiner()
         self._chunks: list[Chunk] = []
         self._events_of_chunk: list[int] = []
+        self._events_seen = 0
+        self._opening = b""
         self.done = False
         self.finish_reason: str | None = None
         self.usage = Usage()
@@ -46,7 +50,13 @@ class AnswerReader:
         """Whether the answer came to its end: the server said [DONE] or why it stopped."""
         return self.done or self.finish_reason is not None
 
+    @property
+    def other_form(self) -> str | None:
+        """What came in place of an event stream, in a few words; None where it was one, or nothing, or unknown."""
+        return None if self._events_seen else _OTHER_FORMS.get(self._opening)
+
     def feed(self, data: bytes) -> Iterator[TokenEvent]:
+        self._opening = self._opening or data.lstrip()[:1]
         try:
             events = self._decoder.feed(data)
         except OversizedEventError as error:
@@ -79,6 +89,7 @@ class AnswerReader:
         return tuple(per_event), counted.token_ids, counted.counted_by
 
     def _take(self, event: SseEvent) -> Iterator[TokenEvent]:
+        self._events_seen += 1
         if self.done or not event.data.strip():
             return
         if event.data.strip() == _DONE:

@@ -111,6 +111,14 @@ def not_an_api(url: str, what: str) -> EndpointError:
     )
 
 
+def no_stream(url: str, what: str) -> EndpointError:
+    return EndpointError(
+        f"{url}: the answer to a request for a stream is no event stream but {what}; check that the server can stream.",
+        "malformed_event",
+        200,
+    )
+
+
 def kind_of_status(status: int) -> ErrorKind:
     if status == 429:
         return "status_429"

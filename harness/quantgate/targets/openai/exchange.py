@@ -9,7 +9,7 @@ from contextlib import aclosing
 from quantgate.targets.base import RequestEnd, TokenEvent
 from quantgate.targets.openai.answer_reader import AnswerReader, ServerReportedError
 from quantgate.targets.openai.endpoint import Endpoint
-from quantgate.targets.openai.errors import EndpointError, broken_connection, one_line
+from quantgate.targets.openai.errors import EndpointError, broken_connection, no_stream, one_line
 from quantgate.targets.openai.finish_reasons import ABORTS, FINISH_REASONS
 from quantgate.targets.openai.piece import MalformedEventError
 from quantgate.targets.openai.request_body import RequestBody
@@ -47,6 +47,9 @@ class Exchange:
                 async for event in events:
                     yield event
             if not self._reader.is_whole:
+                if self._reader.other_form is not None:
+                    self.failure = no_stream(self._url, self._reader.other_form)
+                    return
                 raise TransportError("closed")
             if self._reader.finish_reason in ABORTS:
                 raise ServerReportedError("it gave the request up")
