@@ -76,6 +76,14 @@ def test_it_says_what_it_will_cost_before_it_starts(folder: Path, judge: OpenedJ
     assert "Spent: 80 calls, 3,200 prompt and 800 reply tokens (0.0144 at the given prices)" in result.stdout
 
 
+def test_pairs_on_record_that_another_sample_drew_are_told(folder: Path, judge: OpenedJudge) -> None:
+    assert "on record" not in quantgate(folder, "--yes", items=6).stderr
+    told = quantgate(folder, "--yes", items=4)
+    assert "4 requests drawn, 8 pairs of answers" in told.stderr
+    assert "The figures count all 12 pairs on record; 4 of them are not of this sample: " in told.stderr
+    assert f"{CANDIDATE}: 6 pairs" in told.stdout
+
+
 def test_without_a_terminal_it_wants_a_yes(folder: Path, judge: OpenedJudge) -> None:
     with pytest.raises(ConfigurationError, match="add --yes"):
         quantgate(folder)

@@ -21,7 +21,7 @@ def gate(
     policy: Annotated[str | None, typer.Option(help="Policy file or name; default: the run's own.")] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print verdict.json on standard output.")] = False,
 ) -> None:
-    """Judge a run against a policy and write its verdict.json; the exit code is the verdict's.
+    """Judge a run against a policy and replace its verdict.json; the exit code is the verdict's.
 
     Example: quantgate gate results/20270131-101500-abc --policy chat
     """

@@ -60,7 +60,14 @@ def judge(
     """
     from quantgate.judging.cost import Prices
     from quantgate.judging.judge_run import JudgingOrder, prepare
-    from quantgate.judging.session_words import cost_statement, failure_words, outcome_lines, summary_lines
+    from quantgate.judging.pair_verdicts import judged_pairs
+    from quantgate.judging.session_words import (
+        cost_statement,
+        failure_words,
+        outcome_lines,
+        record_words,
+        summary_lines,
+    )
     from quantgate.judging.summary import summarize
     from quantgate.judging.summary_document import judging_document
     from quantgate.store.run_folder import RunFolder, load_run
@@ -81,9 +88,13 @@ def judge(
         reporter.note(f"Requests and answers, as the run keeps them, are sent to {settings.url}.")
         _ask(agreed=yes)
     outcome = _carry_out(prepared, settings, RunFolder(run, loaded.manifest.run_id), reporter)
-    summary = summarize(load_run(run), _CONFIDENCE)
+    judged = load_run(run)
+    summary = summarize(judged, _CONFIDENCE)
     for line in outcome_lines(outcome):
         reporter.note(line)
+    others = record_words(prepared, {pair.key for pair in judged_pairs(judged.judgements)})
+    if others is not None:
+        reporter.note(others)
     if summary is not None and json_output:
         document = judging_document(loaded.manifest.run_id, prepared, outcome, summary, prices)
         typer.echo(json.dumps(document, indent=2))

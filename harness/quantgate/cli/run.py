@@ -30,7 +30,7 @@ _ONLY_WITH_SERVERS = frozenset(
         "tokenizer", "api", "key_env", "launch_baseline", "launch_candidate", "one_at_a_time", "log", "log_format",
         "columns", "no_redact", "other_parts", "history", "output_lengths", "window", "speed", "thin",
         "max_prompt_tokens", "max_output_tokens", "clip_policy", "limit", "sample", "blocks", "passes",
-        "request_timeout",
+        "request_timeout", "quality_items",
     }
 )  # fmt: skip
 
@@ -103,6 +103,10 @@ def run(
     request_timeout: Annotated[
         float | None, typer.Option(help="Seconds that a client waits.", rich_help_panel=_TRAFFIC)
     ] = None,
+    quality_items: Annotated[
+        int | None,
+        typer.Option(min=0, help="Task items put to each arm; default: 70.", rich_help_panel=_TRAFFIC),
+    ] = None,
     plant_weight_noise: Annotated[
         str | None, typer.Option(hidden=True, help="ARM=SIGMA: plant weight noise, to test the verdict.")
     ] = None,
@@ -121,6 +125,7 @@ def run(
     from quantgate.run.run_suite import run_suite
     from quantgate.run.server_suite import ServerArms, server_suite
     from quantgate.run.session import RunOptions
+    from quantgate.run.usual_quality import USUAL_ITEMS
     from quantgate.suite import WorkloadConfig, load_suite
 
     if baseline is None and candidate is None:
@@ -159,7 +164,10 @@ def run(
             launch_candidates=launch_candidate or (),
             one_at_a_time=one_at_a_time,
         )
-        loaded = server_suite(servers, workload, "chat" if policy is None else policy, seed=seed or 0)
+        loaded = server_suite(
+            servers, workload, "chat" if policy is None else policy, seed=seed or 0,
+            quality_items=USUAL_ITEMS if quality_items is None else quality_items,
+        )  # fmt: skip
     chosen_policy = load_policy(
         find_policy(loaded.suite.policy if policy is None else policy, beside=loaded.path.parent)
     )

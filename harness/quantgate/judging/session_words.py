@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from quantgate.judging.budget import Spending
 from quantgate.judging.cost import Prices
@@ -10,7 +10,7 @@ from quantgate.judging.finding_words import arm_line, calibration_words, positio
 from quantgate.judging.judge_run import PreparedJudging
 from quantgate.judging.judging_session import SessionOutcome
 from quantgate.judging.live_history import left_out_words
-from quantgate.judging.pair_verdicts import VERDICTS
+from quantgate.judging.pair_verdicts import VERDICTS, PairKey
 from quantgate.judging.rows import OVERBILLED, Row
 from quantgate.judging.summary import JudgingSummary
 
@@ -34,6 +34,17 @@ def cost_statement(prepared: PreparedJudging, prices: Prices | None) -> list[str
     if not prepared.covered_for_certain:
         lines.append("It may not cover all of that: judging ends before the first pair that it might not pay for.")
     return lines
+
+
+def record_words(prepared: PreparedJudging, on_record: Collection[PairKey]) -> str | None:
+    """Which of the pairs that the figures count this session did not draw; None where it drew them all."""
+    others = set(on_record) - {planned.pair.key for planned in prepared.plan.pairs}
+    if not others:
+        return None
+    return (
+        f"The figures count all {len(on_record):,} pairs on record; {len(others):,} of them are not of this sample: "
+        "earlier judging or people's reviews drew them."
+    )
 
 
 def outcome_lines(outcome: SessionOutcome) -> list[str]:

@@ -11,20 +11,9 @@ from pydantic import ValidationError
 
 from quantgate.arms.servers_in_flags import flag_of_servers, named_servers
 from quantgate.problem import Location, first_problem
+from quantgate.run.usual_quality import USUAL_ITEMS, usual_quality
 from quantgate.suite import LoadedSuite, Suite, WorkloadConfig
 from quantgate_engine.errors import ConfigurationError
-
-# The bundled tasks in the numbers of the quick suite: minutes on a slow server.
-_QUALITY: dict[str, Any] = {
-    "distribution": {"sequences": 40, "max_prompt_tokens": 256, "max_answer_tokens": 24},
-    "tasks": {
-        "rag": {"limit": 12},
-        "code": {"limit": 16},
-        "tool_calls": {"limit": 10},
-        "multi_turn": {"limit": 12},
-        "multiple_choice": {"limit": 20},
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +33,7 @@ class ServerArms:
 
 
 def server_suite(
-    servers: ServerArms, workload: WorkloadConfig, policy: str, *, seed: int, quality: bool = True
+    servers: ServerArms, workload: WorkloadConfig, policy: str, *, seed: int, quality_items: int = USUAL_ITEMS
 ) -> LoadedSuite:
     """Raises ConfigurationError where the parts do not make a suite."""
     if servers.launch_candidates and len(servers.launch_candidates) != len(servers.candidates):
@@ -67,7 +56,7 @@ def server_suite(
             for position, ((arm_id, url), command) in enumerate(zip(names, commands, strict=True))
         ],
         "workload": workload.model_dump(mode="json"),
-        "quality": _QUALITY if quality else None,
+        "quality": usual_quality(quality_items).model_dump(),
         "policy": policy,
     }
     try:
