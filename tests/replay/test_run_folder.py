@@ -125,7 +125,7 @@ def test_a_folder_in_the_place_of_a_file_is_told_with_what_to_do(tmp_path: Path)
     folder = store_complete_run(tmp_path)
     (folder.path / "verdict.json").mkdir()
     with pytest.raises(
-        ConfigurationError, match=r"verdict\.json is a folder where a file is to be written; move it away"
+        ConfigurationError, match=r"verdict\.json is a folder where a file is to be written; move it or name another"
     ):
         folder.write_text("verdict.json", "{}")
 
