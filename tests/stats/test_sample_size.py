@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from quantgate.stats.bootstrap import bootstrap_means, bootstrap_percentiles, difference
-from quantgate.stats.count_chances import chance_to_decide_pairs, chance_to_decide_share
+from quantgate.stats.count_chances import chance_to_decide_pairs, chance_to_decide_share, detectable_difference
 from quantgate.stats.interval import Interval, LossEstimate
 from quantgate.stats.mean_chances import chance_to_decide_mean, clusters_by_item, clusters_by_run
 from quantgate.stats.sample_size import needed_n
@@ -82,6 +82,24 @@ def test_shares_drawn_at_the_needed_n_decide(share: float, margin: float) -> Non
         assert found > POWER - 0.03 if enough else found < 0.75
 
 
+@pytest.mark.parametrize(("n", "only_candidate"), [(16, 0), (70, 0), (70, 3), (400, 8)])
+def test_detectable_differences_are_found_as_often_as_the_power_says(n: int, only_candidate: int) -> None:
+    noise = (only_candidate + 0.5) / (n + 2)
+    smallest = detectable_difference(POWER, n=n, noise=noise, confidence=0.95)
+
+    def found(difference: float) -> float:
+        rates = [noise + difference, noise, 1 - 2 * noise - difference]
+        draws = np.random.default_rng(n).multinomial(n, rates, size=1000)
+        return float(np.mean([tango_interval(b, c, n).lower > 0 for b, c, _ in draws]))
+
+    assert found(smallest) == pytest.approx(POWER, abs=0.05)
+    assert found(0.75 * smallest) < POWER - 0.1
+
+
+def test_a_sample_that_finds_nothing_has_no_detectable_difference() -> None:
+    assert detectable_difference(POWER, n=3, noise=0.1, confidence=0.95) == np.inf
+
+
 def ordered_normal(n: int, loss: float) -> tuple[np.ndarray, np.ndarray]:
     """Pairs whose differences have the mean `loss` and the standard deviation 1 exactly."""
     spread = norm.ppf((np.arange(n) + 0.5) / n)
@@ -143,5 +161,12 @@ def test_what_no_practicable_n_decides_has_no_needed_n() -> None:
 
 def test_scores_of_many_counts_are_those_of_each() -> None:
     b, c = np.array([0.0, 3.0, 0.0, 7.0]), np.array([0.0, 0.0, 5.0, 4.0])
-    one_by_one = [tango_score(*pair, 30, 0.05) for pair in zip(b, c, strict=True)]
-    assert tango_scores(b, c, 30, 0.05) == pytest.approx(one_by_one)
+    for difference_asked in (0.0, 0.05):
+        one_by_one = [tango_score(*pair, 30, difference_asked) for pair in zip(b, c, strict=True)]
+        assert tango_scores(b, c, 30, difference_asked) == pytest.approx(one_by_one)
+
+
+def test_the_examples_of_the_page_are_true() -> None:
+    """docs/statistics.md: pairs without a single flip."""
+    found = [detectable_difference(POWER, n=n, noise=0.5 / (n + 2), confidence=0.95) for n in (70, 16)]
+    assert [round(100 * difference) for difference in found] == [10, 42]

@@ -47,15 +47,21 @@ def evaluate_rule(pairing: Pairing, rule: Rule, policy: Policy, seed: int) -> Ru
         interval=(finite(estimate.interval.lower), finite(estimate.interval.upper)) if estimate else (None, None),
         margin=margin.value,
         n=measured.n,
-        mde=finite(minimum_detectable_effect(estimate.standard_error, policy.confidence, policy.power))
-        if estimate
-        else None,
+        mde=_detectable_loss(measured, policy),
         n_needed=n_needed,
         p_value=estimate.p_value if estimate else None,
         method=measured.method,
         reason=reason,
         counts=dict(measured.counts),
     )
+
+
+def _detectable_loss(measured: Measurement, policy: Policy) -> float | None:
+    if measured.detectable is not None:
+        return finite(measured.detectable(policy.power))
+    if measured.estimate is None:
+        return None
+    return finite(minimum_detectable_effect(measured.estimate.standard_error, policy.confidence, policy.power))
 
 
 def _decide(rule: Rule, measured: Measurement, margin: Margin, policy: Policy) -> Decision:

@@ -20,6 +20,9 @@ Counts = NDArray[np.float64]
 _LEFT_OUT = 1e-9
 """Probability of the counts that are left out of a sum at each end."""
 
+_DIFFERENCE_STEP = 1e-4
+"""Detectable differences are found to a hundredth of a point."""
+
 
 def chance_to_decide_pairs(
     n: int, *, only_baseline: float, only_candidate: float, margin: float, confidence: float,
@@ -28,7 +31,7 @@ def chance_to_decide_pairs(
     """P(Tango's interval of n pairs leaves the margin on the side on which the loss lies).
 
     only_baseline, only_candidate: probabilities that only that arm is right. either_way: the loss is the size of the
-    difference. design_effect divides n, as it divides the counts of the interval. `margin` lies between 0 and 1.
+    difference. design_effect divides n, as it divides the counts of the interval. `margin` is at least 0 and below 1.
     """
     worse, better = only_baseline, only_candidate
     if either_way and better > worse:
@@ -38,7 +41,7 @@ def chance_to_decide_pairs(
     # Given the pairs in which the candidate alone is right, the others are binomial, and the score grows with them.
     c = np.arange(binom.ppf(_LEFT_OUT, size, better), binom.isf(_LEFT_OUT, size, better) + 1)
     weights, rest = binom.pmf(c, size, better), size - c
-    given = worse / (1 - better) if better < 1 else 0.0
+    given = min(1.0, worse / (1 - better)) if better < 1 else 0.0
 
     if worse - better >= margin:
         first = _first_true(lambda b: tango_scores(b, c, size, margin) > z, rest)
@@ -49,6 +52,31 @@ def chance_to_decide_pairs(
         first_inside = _first_true(lambda b: tango_scores(c, b, size, margin) < -z, rest)
         passing = np.maximum(0.0, passing - binom.cdf(first_inside - 1, rest, given))
     return float((weights * passing).sum())
+
+
+def detectable_difference(
+    power: float, *, n: int, noise: float, confidence: float, design_effect: float = 1.0
+) -> float:
+    """The smallest difference d that Tango's interval of n pairs holds above 0 with a chance of `power`.
+
+    noise: the probability that only the candidate is right; only the baseline is with d more. Infinite where even the
+    largest difference would not be found.
+    """
+
+    def found(d: float) -> bool:
+        chance = chance_to_decide_pairs(
+            n, only_baseline=noise + d, only_candidate=noise, margin=0.0, confidence=confidence,
+            design_effect=design_effect,
+        )  # fmt: skip
+        return chance >= power
+
+    low, high = 0.0, 1 - 2 * noise
+    if high <= 0 or not found(high):
+        return math.inf
+    while high - low > _DIFFERENCE_STEP:
+        middle = (low + high) / 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
 
 
 def chance_to_decide_share(

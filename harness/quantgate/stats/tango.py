@@ -41,12 +41,13 @@ def tango_score(only_baseline: float, only_candidate: float, n: float, differenc
 def tango_scores(
     only_baseline: NDArray[np.float64], only_candidate: NDArray[np.float64], n: float, difference: float
 ) -> NDArray[np.float64]:
-    """`tango_score` of many counts at once, for a difference above 0 and below 1."""
+    """`tango_score` of many counts at once, for a difference of at least 0 and below 1."""
     b, c, d = only_baseline, only_candidate, difference
     b_term = -b - c + (2 * n - b + c) * d
     q = (np.sqrt(np.maximum(0.0, b_term**2 + 8 * n * c * d * (1 - d))) - b_term) / (4 * n)
-    scores: NDArray[np.float64] = (b - c - n * d) / np.sqrt(n * (2 * q + d * (1 - d)))
-    return scores
+    variance = n * (2 * q + d * (1 - d))
+    # Without variance there is no discordant pair and no difference either: nothing speaks against it.
+    return np.where(variance > 0, (b - c - n * d) / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)
 
 
 def tango_interval(only_baseline: float, only_candidate: float, n: float, confidence: float = 0.95) -> Interval:

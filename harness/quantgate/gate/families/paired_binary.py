@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from quantgate.gate.families.rule_metric import Measurement, RuleQuestion
 from quantgate.stats.clusters import design_effect
-from quantgate.stats.count_chances import chance_to_decide_pairs
+from quantgate.stats.count_chances import chance_to_decide_pairs, detectable_difference
 from quantgate.stats.interval import LossEstimate, size_of_change
 from quantgate.stats.power import binary_standard_error, discordance
 from quantgate.stats.tango import tango_interval, tango_p_value
@@ -59,6 +59,10 @@ def measure_binary(
             chance_to_decide_pairs,
             only_baseline=only_baseline / n, only_candidate=only_candidate / n, margin=question.margin,
             confidence=question.confidence, design_effect=effect, either_way=either_way,
+        ),
+        detectable=partial(
+            detectable_difference,
+            n=n, noise=(only_candidate + 0.5) / (n + 2), confidence=question.confidence, design_effect=effect,
         ),
         counts={
             "both_right": int((baseline_right & candidate_right).sum()),

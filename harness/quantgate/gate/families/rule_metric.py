@@ -31,8 +31,9 @@ class Measurement:
 
     baseline, candidate: the arms' own statistics in the metric's unit. estimate: None where there is no number;
     then `minimum_n` (too few items), `uninformative` (what was measured cannot show a loss) or `unmeasured` (an arm did
-    not give it) tells why, the last two in words. `chance` tells how likely more items would decide, `detail` what else
-    the reader should know, in sentences.
+    not give it) tells why, the last two in words. `chance` tells how likely more items would decide; `detectable`
+    the smallest loss that this sample finds with a given power, where the standard error does not tell it; `detail`
+    what else the reader should know, in sentences.
     """
 
     n: int
@@ -41,6 +42,7 @@ class Measurement:
     candidate: float | None = None
     estimate: LossEstimate | None = None
     chance: ChanceWithN | None = None
+    detectable: Callable[[float], float] | None = None
     minimum_n: int | None = None
     uninformative: str | None = None
     unmeasured: str | None = None
