@@ -71,6 +71,10 @@ def test_engine_flags(flags, sentence):
         (("--candidate", "junk"), "--candidate: 'junk' is no http or https URL; expected one such as http://localhost"),
         (("--candidate", "x/y=http://c:1"), "--candidate: expected text that matches "),
         (("--candidate", "c=http://c:1", "--candidate", "c=http://d:1"), "--candidate: two arms are called 'c'; give"),
+        (
+            ("--key-env", "A=sk-1"),
+            "--key-env: this is no name of an environment variable; expected one such as OPENAI_",
+        ),
         (("--tokenizer", ""), "--tokenizer: expected a value, got an empty text; is the variable set"),
         (("--policy=",), "--policy: expected a value, got an empty text; is the variable set"),
         (("--launch-baseline", "'x"), "--launch-baseline: the command cannot be split into words (No closing quotatio"),
@@ -111,3 +115,18 @@ def test_a_flag_that_a_suite_would_not_heed_is_refused(flags):
 )
 def test_flags_of_other_commands(arguments, sentence):
     assert sentence in complaint(*arguments)
+
+
+LENGTHS = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,33,44\n"
+
+
+def test_lengths_without_texts_are_refused_before_a_server_is_asked(tmp_path):
+    (tmp_path / "azure.csv").write_text(LENGTHS)
+    flags = ("--log", str(tmp_path / "azure.csv"), "--results", str(tmp_path))
+    assert "The trace tells lengths without texts" in complaint(*SERVERS, *flags)
+
+
+def test_more_blocks_than_requests_are_refused_before_a_server_is_asked(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"id": "a", "offset": 0, "prompt": "hi", "max_tokens": 3}\n')
+    flags = ("--log", str(tmp_path / "t.jsonl"), "--results", str(tmp_path), "--blocks", "2")
+    assert "to be split into 2 blocks; expected between 1 and 1" in complaint(*SERVERS, *flags)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from quantgate_engine.model.cache import appearing_whole, locked
 from quantgate_engine.model.checkpoint_check import PICKLED_SUFFIXES, pickled_weights_message
 from quantgate_engine.model.gguf_import import import_gguf
 from quantgate_engine.model.hashing import file_sha256
-from quantgate_engine.model.hub_fetch import fetch_from_hub
+from quantgate_engine.model.hub_fetch import fetch_from_hub, is_hub_id
 from quantgate_engine.model.known_models import KNOWN_MODELS, KnownModel
 from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_engine.model.model_record import has_record, read_record, write_record
@@ -25,7 +24,6 @@ Progress = Callable[[str], None]
 """Told what takes time, in words, when it begins."""
 
 _EXPECTED = f"one of {', '.join(KNOWN_MODELS)}, a Hugging Face folder, a GGUF file, or a Hub id such as owner/name"
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 def resolve_model(
@@ -47,7 +45,7 @@ def resolve_model(
         return _user_folder(path, cache)
     if path.is_file():
         return _user_file(path, cache, progress)
-    if isinstance(name_or_path, str) and _HUB_ID.fullmatch(name_or_path):
+    if isinstance(name_or_path, str) and is_hub_id(name_or_path):
         progress(f"looking for {name_or_path} on the Hugging Face Hub")
         provenance = {"source": "hub", "repository": name_or_path}
         return open_user_folder(fetch_from_hub(name_or_path), name_or_path, provenance, cache)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,7 +18,7 @@ from quantgate.traces.reader import import_trace
 from quantgate.traces.record import TraceRecord
 from quantgate.traces.source_text import trace_sha256
 from quantgate.traces.transform_record import TransformRecord
-from quantgate.workload.blocks import settled_blocks
+from quantgate.workload.blocks import assign_blocks, settled_blocks
 from quantgate.workload.build_plan import apply_transforms, build_plan, check_context
 from quantgate.workload.plan import ReplayPlan
 from quantgate.workload.prompt_encoder import PromptEncoder
@@ -62,7 +63,8 @@ def read_traffic(
     """Reads the trace, by the column map where there is one, and transforms it.
 
     max_context_tokens: the shortest context among the arms, as far as it is known already. Raises ConfigurationError
-    with file, line and field, for transforms that leave nothing, and for requests that do not fit the context.
+    with file, line and field, for transforms that leave nothing, for more blocks than there are units, for lengths
+    without texts where there is no tokenizer, and for requests that do not fit the context.
     """
     imported = import_trace(
         trace,
@@ -81,7 +83,18 @@ def read_traffic(
     records, history = apply_transforms(imported.records, workload.transforms, TransformContext(encoder, seed))
     if max_context_tokens is not None:
         check_context(records, encoder, max_context_tokens, trace.name)
+    _refuse_what_cannot_be_planned(records, workload, encoder)
     return Traffic(tuple(records), (*imported.steps, *history), trace.name, trace_sha256(trace))
+
+
+def _refuse_what_cannot_be_planned(
+    records: Sequence[TraceRecord], workload: WorkloadConfig, encoder: PromptEncoder
+) -> None:
+    """Raises what `plan_workload` would raise once the arms are up, minutes later."""
+    assign_blocks(records, settled_blocks(workload.blocks, records))
+    if not encoder.has_tokenizer:
+        for record in records:
+            encoder.encode(record)
 
 
 def plan_workload(

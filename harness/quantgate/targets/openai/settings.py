@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 ApiChoice = Literal["auto", "chat", "completions"]
 PromptChoice = Literal["auto", "token_ids", "text", "messages"]
 
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FIXED_KEYS = frozenset({"messages", "model", "n", "prompt", "stream"})
 """What a replay itself decides: were they overridden, the answers could not be read or would not be this traffic's."""
 
@@ -31,9 +33,7 @@ class EndpointSettings(BaseModel):
     prompt_as: PromptChoice = Field(
         "auto", description="auto: token ids where the server takes them, else text, else messages"
     )
-    key_env: str = Field(
-        "OPENAI_API_KEY", min_length=1, description="name of the environment variable that holds the API key"
-    )
+    key_env: str = Field("OPENAI_API_KEY", description="name of the environment variable that holds the API key")
     extra_body: dict[str, Any] = Field({}, description="more fields for the body of every generation request")
     chat_template_kwargs: dict[str, Any] = Field({}, description="arguments for the server's own chat template")
     max_retries: int = Field(
@@ -63,6 +63,16 @@ class EndpointSettings(BaseModel):
             )
         path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
         return f"{parts.scheme}://{parts.netloc}{path}"
+
+    @field_validator("key_env")
+    @classmethod
+    def _is_a_name(cls, key_env: str) -> str:
+        # Not quoted: whoever misunderstands the field writes the key itself there.
+        if _VARIABLE.fullmatch(key_env) is None:
+            raise ValueError(
+                "this is no name of an environment variable; expected one such as OPENAI_API_KEY, in which the key is"
+            )
+        return key_env
 
     @field_validator("extra_body")
     @classmethod
