@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from quantgate_kernels.reference.paged_rows import gather_keys, gather_values, path_over
+from quantgate_kernels.reference.paged_rows import arithmetic_over, gather_keys, gather_values, path_over
 from quantgate_kernels.types import AttentionBatch, KVLayer
 
 PATH = "torch.scaled_dot_product_attention"
@@ -82,7 +82,7 @@ def attend(q: Tensor, cache: KVLayer, plan: AttentionPlan, scale: float, paths: 
     output = torch.empty(rows, heads * head_dim, dtype=q.dtype, device=q.device)
     for group in plan.decode:
         paths["attention.decode"] = path_over(cache, PATH)
-        output.index_copy_(0, group.rows, _attend_decode(q.index_select(0, group.rows), cache, group, scale))
+        output[group.rows] = _attend_decode(q.index_select(0, group.rows), cache, group, scale).to(q.dtype)
     attend_prefill(q, cache, plan.prefill, scale, output, paths)
     return output
 
@@ -147,24 +147,25 @@ def _prefill_chunk(batch: AttentionBatch, index: int, dtype: torch.dtype, window
 def _attend_decode(q: Tensor, cache: KVLayer, group: DecodeGroup, scale: float) -> Tensor:
     """The query heads that share a key head take the place of query positions, so that no key is repeated."""
     sequences, heads, head_dim = q.shape
-    kv_heads = cache.keys.shape[2]
+    kv_heads, dtype = cache.keys.shape[2], arithmetic_over(cache, q.dtype)
     seen = (sequences, group.length, kv_heads, head_dim)
-    keys = gather_keys(cache, group.slots, q.dtype).view(seen).transpose(1, 2)
-    values = gather_values(cache, group.slots, q.dtype).view(seen).transpose(1, 2)
-    grouped = q.view(sequences, kv_heads, heads // kv_heads, head_dim)
-    attended = F.scaled_dot_product_attention(grouped, keys, values, attn_mask=group.mask, scale=scale)
+    keys = gather_keys(cache, group.slots, dtype).view(seen).transpose(1, 2)
+    values = gather_values(cache, group.slots, dtype).view(seen).transpose(1, 2)
+    grouped = q.to(dtype).view(sequences, kv_heads, heads // kv_heads, head_dim)
+    attended = F.scaled_dot_product_attention(grouped, keys, values, attn_mask=group.mask.to(dtype), scale=scale)
     return attended.reshape(sequences, heads * head_dim)
 
 
 def _attend_prefill(q: Tensor, cache: KVLayer, chunk: PrefillChunk, scale: float) -> Tensor:
     """Key heads stand in the batch dimension and are broadcast, not copied, over the query heads that share them."""
     rows, heads, head_dim = q.shape
-    kv_heads = cache.keys.shape[2]
+    kv_heads, dtype = cache.keys.shape[2], arithmetic_over(cache, q.dtype)
     shared = (kv_heads, heads // kv_heads, chunk.slots.numel(), head_dim)
-    keys = gather_keys(cache, chunk.slots, q.dtype).transpose(0, 1).unsqueeze(1).expand(shared)
-    values = gather_values(cache, chunk.slots, q.dtype).transpose(0, 1).unsqueeze(1).expand(shared)
-    grouped = q.view(rows, kv_heads, heads // kv_heads, head_dim).permute(1, 2, 0, 3)
+    keys = gather_keys(cache, chunk.slots, dtype).transpose(0, 1).unsqueeze(1).expand(shared)
+    values = gather_values(cache, chunk.slots, dtype).transpose(0, 1).unsqueeze(1).expand(shared)
+    grouped = q.to(dtype).view(rows, kv_heads, heads // kv_heads, head_dim).permute(1, 2, 0, 3)
+    mask = None if chunk.mask is None else chunk.mask.to(dtype)
     attended = F.scaled_dot_product_attention(
-        grouped, keys, values, attn_mask=chunk.mask, is_causal=chunk.mask is None, scale=scale
+        grouped, keys, values, attn_mask=mask, is_causal=mask is None, scale=scale
     )
     return attended.permute(2, 0, 1, 3).reshape(rows, heads * head_dim)

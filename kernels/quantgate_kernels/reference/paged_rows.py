@@ -25,6 +25,11 @@ def gather_values(cache: KVLayer, slots: Tensor, dtype: torch.dtype) -> Tensor:
     return _gather(cache.values, cache.value_scales, slots, dtype)
 
 
+def arithmetic_over(cache: KVLayer, dtype: torch.dtype) -> torch.dtype:
+    """The dtype to attend in: that of the queries; float32 over codes, which 16 bits would round once more."""
+    return dtype if cache.key_scales is None else torch.float32
+
+
 def path_over(cache: KVLayer, path: str) -> str:
     """The path's name for manifests, with the way that the cache is stored where that is a way of its own."""
     return path if cache.key_scales is None else f"{path}, int8 kv"
