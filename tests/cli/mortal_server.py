@@ -1,4 +1,7 @@
-"""A small OpenAI-compatible server that dies after so many streamed answers: python mortal_server.py PORT ANSWERS."""
+"""A small OpenAI-compatible server that dies after so many streamed answers: python mortal_server.py PORT ANSWERS.
+
+With `never` for ANSWERS it knows no streams, and answers every request with whole JSON.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ WORDS = ["one ", "two ", "three"]
 
 class Handler(BaseHTTPRequestHandler):
     answers_left = 0
+    streams = True
 
     def log_message(self, *_: Any) -> None:
         """Says nothing: what it says is kept with the run."""
@@ -25,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path != "/v1/chat/completions":
             self._answer(404, {"error": {"message": "not found"}})
-        elif body.get("stream"):
+        elif body.get("stream") and Handler.streams:
             self._stream()
         else:
             message = {"role": "assistant", "content": "".join(WORDS)}
@@ -57,5 +61,6 @@ class Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    Handler.answers_left = int(sys.argv[2])
+    Handler.streams = sys.argv[2] != "never"
+    Handler.answers_left = int(sys.argv[2]) if Handler.streams else 0
     ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

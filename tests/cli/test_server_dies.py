@@ -33,11 +33,14 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+Judged = Callable[[int | str, int | str], tuple[int, Path]]
+
+
 @pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: Path) -> Callable[[int, int], tuple[int, Path]]:
+def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: Path) -> Judged:
     """Runs two servers that live for so many streamed answers; returns exit code and results folder."""
 
-    def invoke(baseline_answers: int, candidate_answers: int) -> tuple[int, Path]:
+    def invoke(baseline_answers: int | str, candidate_answers: int | str) -> tuple[int, Path]:
         flags = ["--log", str(log), "--speed", "20", "--blocks", "1", "--results", str(tmp_path / "results")]
         for flag, answers in (("baseline", baseline_answers), ("candidate", candidate_answers)):
             command = f"{sys.executable} {SERVER} {{port}} {answers}"
@@ -82,6 +85,19 @@ def test_a_server_that_dies_in_mid_run_ends_it_and_what_was_measured_is_kept(jud
     assert not (folder / "verdict.json").exists()
     left = [process for process in psutil.process_iter(["cmdline"]) if str(SERVER) in (process.info["cmdline"] or [])]
     assert not left
+
+
+def test_a_run_in_which_nothing_was_answered_fails_with_the_commonest_cause(judged, capsys):
+    code, results = judged("never", "never")
+    error = capsys.readouterr().err
+    [folder] = results.iterdir()
+    run = load_run(folder)
+    assert code == 3
+    assert "None of the 18 requests was answered, on any arm; the commonest cause (12 of them): http://" in error
+    assert "no event stream but one whole JSON document" in error
+    assert (run.manifest.state, run.manifest.phase) == ("failed", "replay")
+    assert set(run.requests["error_kind"].to_pylist()) == {"malformed_event"}
+    assert not (folder / "verdict.json").exists()
 
 
 def test_a_server_that_dies_before_anything_is_measured_leaves_nothing(judged, capsys):

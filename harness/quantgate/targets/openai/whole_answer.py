@@ -32,7 +32,7 @@ def longest_seconds(method: str, settings: EndpointSettings) -> float:
 
 
 def took_too_long(url: str, method: str, seconds: float) -> EndlessAnswerError:
-    more_time = ", or allow more time (read_timeout_s)" if method == "POST" else ""
+    more_time = ", or allow more time (read_timeout_s; of a judge, --call-timeout)" if method == "POST" else ""
     return EndlessAnswerError(url, f"{seconds:g} s", f"look at the server{more_time}")
 
 
