@@ -83,3 +83,11 @@ def test_the_version_is_told(quantgate):
     code, out, _ = quantgate("--version")
     assert code == 0
     assert re.fullmatch(r"quantgate \d+\.\d+\.\d+\n", out)
+
+
+def test_bytes_that_are_no_text_are_refused_before_anything_is_written(quantgate):
+    code, out, error = quantgate("run", "b\udcff.yaml")
+    assert (code, out) == (2, "")
+    assert error == (
+        r"quantgate: Argument 2, b\udcff.yaml, holds bytes that are not UTF-8; rename the file, or write it anew." "\n"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import traceback
 from importlib.metadata import version
 from typing import Annotated, NoReturn
@@ -27,7 +28,7 @@ from quantgate.cli.review import review
 from quantgate.cli.run import run
 from quantgate.cli.serve import serve
 from quantgate.cli.termination import INTERRUPTED, leave, termination_interrupts
-from quantgate_engine.errors import QuantgateError
+from quantgate_engine.errors import ConfigurationError, QuantgateError
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_SUCH_PLACE = frozenset({errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP})
@@ -81,6 +82,7 @@ def main() -> NoReturn:
 def run_command() -> int:
     """Runs the command that `sys.argv` asks for, tells what went wrong in one sentence, and returns the exit code."""
     try:
+        _refuse_unreadable(sys.argv[1:])
         # The framework's own mode would end with 1, "do not ship", where standard input or output goes away.
         exit_code = int(app(standalone_mode=False, prog_name="quantgate") or 0)
         return _told("Interrupted.", INTERRUPTED) if exit_code == INTERRUPTED else exit_code
@@ -104,6 +106,18 @@ def run_command() -> int:
         return _unexpected(error)
     except Exception as error:  # noqa: BLE001 - the contract: no traceback reaches the user, exit code 3
         return _unexpected(error)
+
+
+def _refuse_unreadable(arguments: list[str]) -> None:
+    """Results repeat the command line, and files in UTF-8 cannot hold bytes that are none."""
+    for number, argument in enumerate(arguments, start=1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            readable = argument.encode(errors="backslashreplace").decode()
+            raise ConfigurationError(
+                f"Argument {number}, {readable}, holds bytes that are not UTF-8; rename the file, or write it anew."
+            ) from None
 
 
 def _unexpected(error: Exception) -> int:
