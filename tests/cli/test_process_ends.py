@@ -20,11 +20,24 @@ _ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 _PATIENCE_SECONDS = 120
 
 
+def _heed_signals() -> None:
+    """A process that is started in the background inherits that it is to ignore them."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextmanager
 def started(*arguments: str | Path, **options: object) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "quantgate", *map(str, arguments)],
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": _ENVIRONMENT} | options,
+        **{
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+            "env": _ENVIRONMENT,
+            "preexec_fn": _heed_signals,
+        }
+        | options,
     )
     try:
         yield process
