@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from quantgate_engine.executor.base import SampledToken
+
+class DrawnToken(Protocol):
+    @property
+    def token_id(self) -> int: ...
 
 
 class KnownTokens(Protocol):
     """A prompt and the output that grows behind it: a request."""
 
-    prompt_token_ids: tuple[int, ...]
-    output: list[SampledToken]
+    @property
+    def prompt_token_ids(self) -> tuple[int, ...]: ...
+
+    @property
+    def output(self) -> Sequence[DrawnToken]: ...
 
 
 class DrawnTokens(NamedTuple):
