@@ -115,7 +115,9 @@ def test_a_drain_lets_every_pool_come_to_its_end_and_the_router_starts_again() -
 
 
 def test_what_no_pool_takes_ends_as_rejected_and_leaves_early_as_a_disconnect() -> None:
-    router = Router([_simulated_router()[0].pools[0]])
+    both, executors = _simulated_router()
+    router = Router([both.pools[0]])
+    executors[0].hook = gate = Gate(free_steps=1)
 
     async def scenario() -> None:
         await router.start()
@@ -125,7 +127,9 @@ def test_what_no_pool_takes_ends_as_rejected_and_leaves_early_as_a_disconnect() 
         assert "no pool takes class interactive with 17 prompt" in str(chunk.end.error)
         stream = router.stream("short", prompt(4), SamplingParams(max_tokens=200), URGENT)
         await anext(stream)
+        await gate.wait_entered()
         await stream.aclose()
+        gate.release()
         await router.stop(drain=True)
 
     asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))

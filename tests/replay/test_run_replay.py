@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -201,6 +201,15 @@ def test_cancelling_keeps_what_had_ended_and_stops_the_targets() -> None:
     assert certify("b", log.of_arm("b"), requests_intended=8).reasons == ["2 of 8 intended requests were sent."]
 
 
+@pytest.fixture
+def heeded_ctrl_c() -> Iterator[None]:
+    """Tests that run in the background inherit that Ctrl-C is to be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded_ctrl_c")
 def test_ctrl_c_in_the_middle_of_a_cell_keeps_the_rows_and_ends_as_an_interrupt() -> None:
     log = ReplayLog()
 
