@@ -175,6 +175,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_written(suite, quan
     assert quantgate("run", str(suite), "--results", str(tmp_path / "results")) == 3
     error = capsys.readouterr().err
     assert "the disk is full" in error
+    assert "No request is kept; how the run ended is in" in unwrapped(error)
     assert "Traceback" not in error
     folder = only_folder(tmp_path / "results")
     assert reserved == [128 * 1024]

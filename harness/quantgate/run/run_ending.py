@@ -10,7 +10,7 @@ from quantgate.report.render import render_report
 from quantgate.report.stored_verdict import read_verdict
 from quantgate.run.recorder import RunRecorder
 from quantgate.store.redaction import INTERRUPTED
-from quantgate.store.run_folder import load_run
+from quantgate.store.run_folder import load_run, stored_rows
 from quantgate_engine.errors import QuantgateError
 
 
@@ -29,7 +29,7 @@ def ended_truly(recorder: RunRecorder, progress: ProgressReporter) -> Iterator[N
         with suppress(QuantgateError):
             _report_what_there_is(recorder)
         recorder.close()
-        progress.note(f"What was measured so far is kept in {recorder.folder.path}.")
+        progress.note(_what_is_kept(recorder))
         raise
 
 
@@ -54,6 +54,13 @@ def measured_for_good(recorder: RunRecorder, progress: ProgressReporter, *, then
 
 def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, QuantgateError) else f"{type(error).__name__}: {error}"
+
+
+def _what_is_kept(recorder: RunRecorder) -> str:
+    path = recorder.folder.path
+    if stored_rows(path).get("requests"):
+        return f"What was measured so far is kept in {path}."
+    return f"No request is kept; how the run ended is in {path}."
 
 
 def _report_what_there_is(recorder: RunRecorder) -> None:
