@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.server.held_engine import HeldEngine
 from tests.server.running import LIMIT_S, RunningServer, wait_until
 
 from quantgate_engine import LLM
@@ -80,31 +81,13 @@ async def _visit(session: aiohttp.ClientSession, url: str, draws: random.Random)
     return "done"
 
 
-class _Held:
-    """Holds the engine in its steps until it is let go, so that a request stands where the test wants it."""
-
-    def __init__(self, llm: LLM) -> None:
-        self._open = threading.Event()
-        self.entered = threading.Event()
-        self._execute = llm.core.executor.execute
-        llm.core.executor.execute = self
-
-    def __call__(self, sequences: Any) -> Any:
-        self.entered.set()
-        assert self._open.wait(LIMIT_S)
-        return self._execute(sequences)
-
-    def release(self) -> None:
-        self._open.set()
-
-
 @pytest.mark.parametrize("streams", [True, False])
 @pytest.mark.parametrize("place", ["running", "waiting"])
 def test_a_client_that_leaves_aborts_its_request_wherever_it_stands(
     load: Callable[..., LLM], streams: bool, place: str
 ) -> None:
     llm = load(max_active_requests=1)
-    held = _Held(llm)
+    held = HeldEngine(llm)
     with RunningServer(llm) as server:
 
         async def scenario() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from tests.server.held_engine import HeldEngine
 from tests.server.requests import GREEDY
 from tests.server.running import LIMIT_S, RunningServer, wait_until
 
@@ -115,26 +116,9 @@ def test_cached_tokens_are_told_for_each_prompt_once(sharing: RunningServer) -> 
     assert told == [(53, 0), (53, 40 + 8), (53, 0)]
 
 
-class _Held:
-    """An engine whose steps wait until they are released."""
-
-    def __init__(self, llm: LLM) -> None:
-        self.entered, self._open = threading.Event(), threading.Event()
-        self._execute = llm.core.executor.execute
-        llm.core.executor.execute = self
-
-    def __call__(self, sequences: Any) -> Any:
-        self.entered.set()
-        assert self._open.wait(LIMIT_S)
-        return self._execute(sequences)
-
-    def release(self) -> None:
-        self._open.set()
-
-
 def test_a_request_is_given_up_after_its_own_time(load: Callable[..., LLM]) -> None:
     llm = load()
-    held = _Held(llm)
+    held = HeldEngine(llm)
     with RunningServer(llm) as server, ThreadPoolExecutor(2) as pool:
         patient = pool.submit(_post, server, max_tokens=3)
         assert held.entered.wait(LIMIT_S)
@@ -149,7 +133,7 @@ def test_a_request_is_given_up_after_its_own_time(load: Callable[..., LLM]) -> N
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_without_room_is_told_to_come_again_and_counted(load: Callable[..., LLM], stream: bool) -> None:
     llm = load(max_active_requests=1, admission=AdmissionSettings(over_cap="reject"))
-    held = _Held(llm)
+    held = HeldEngine(llm)
     with RunningServer(llm) as server, ThreadPoolExecutor(2) as pool:
         first = pool.submit(_post, server)
         assert held.entered.wait(LIMIT_S)
