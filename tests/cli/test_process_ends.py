@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.cli.tiny_suite import write_tiny_suite
 
+from quantgate.cli import main
 from quantgate.store.run_folder import load_run, stored_rows
 
 _ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -91,6 +94,27 @@ def test_an_interrupt_while_the_program_is_read_is_one_word(number: signal.Signa
     with started("doctor", env=_ENVIRONMENT | {"PYTHONPATH": paths}) as process:
         code, told = ends_after(process, "reading", number)
     assert (code, told) == (130, "quantgate: Interrupted.\n")
+
+
+def test_an_interrupt_before_the_first_step_of_an_event_loop_is_one_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_handler = signal.signal
+
+    def and_interrupted(number: signal.Signals, handler: Callable[..., object]) -> object:
+        before = set_handler(number, handler)
+        if isinstance(handler, partial):
+            os.kill(os.getpid(), number)
+        return before
+
+    monkeypatch.setattr(signal, "signal", and_interrupted)
+    monkeypatch.setattr(main, "app", lambda **_: asyncio.run(asyncio.sleep(600)))
+    before = set_handler(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main.run_command() == 130
+    finally:
+        set_handler(signal.SIGINT, before)
+    assert capsys.readouterr().err == "quantgate: Interrupted.\n"
 
 
 def test_a_background_job_that_ignores_ctrl_c_still_heeds_sigterm(endless: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import traceback
+from asyncio import CancelledError
 from importlib.metadata import version
 from typing import Annotated, NoReturn
 
@@ -88,7 +89,8 @@ def run_command() -> int:
         return _told("Interrupted.", INTERRUPTED) if exit_code == INTERRUPTED else exit_code
     except QuantgateError as error:
         return _told(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
+    # asyncio leaves the last one as it is where the signal comes between its taking the handler and its first step.
+    except (KeyboardInterrupt, typer.Abort, CancelledError):
         return _told("Interrupted.", INTERRUPTED)
     except SystemExit as ending:
         if isinstance(ending.__context__, BrokenPipeError):
