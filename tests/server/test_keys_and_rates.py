@@ -45,6 +45,15 @@ def test_only_a_bearer_of_a_whole_key_is_let_in(header: str | None) -> None:
     assert ApiKeys(()).caller(header) == 0
 
 
+@pytest.mark.parametrize("key", ["schl\u00fcssel", "voil\u00e0", "\u9470\U0001f511"])
+def test_a_key_beyond_ascii_is_known_by_the_bytes_that_clients_send(key: str) -> None:
+    """Headers come as Latin-1 text; the last byte of "à" in UTF-8 reads as a space there, and is none."""
+    keys = ApiKeys([key])
+    assert keys.caller("Bearer " + key.encode().decode("latin-1") + " ") == 0
+    with pytest.raises(ApiError):
+        keys.caller("Bearer schlussel")
+
+
 def test_keys_do_not_show_in_the_settings() -> None:
     assert "first-key" not in repr(ServerSettings(served_name="tiny", api_keys=KEYS))
 

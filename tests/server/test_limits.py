@@ -17,6 +17,8 @@ from quantgate.server_metrics.metric import SERVER_METRICS
 from quantgate.server_metrics.scrape import read_scrape
 from quantgate_engine import LLM
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.server.api_error import ApiError
+from quantgate_engine.server.body_limit import BodyReader
 from quantgate_engine.server.serve import bind
 
 KEYS = ("first-key", "second-key")
@@ -234,3 +236,44 @@ def test_the_harness_reads_every_service_metric_from_the_servers_own_words(guard
     for name, metric in SERVER_METRICS.items():
         parts = {f"{name}_sum", f"{name}_count"} if metric.kind == "histogram" else {name}
         assert parts <= read or name in ("itl_ms", "prefill_seconds", "decode_seconds")
+
+
+def test_bodies_that_do_not_come_take_the_place_of_no_request(load: Callable[..., LLM]) -> None:
+    async def scenario(server: RunningServer) -> int:
+        port = int(server.url.rpartition(":")[2])
+        head = (
+            b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{"
+        )
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(4)]
+        for _, writer in idle:
+            writer.write(head)
+            await writer.drain()
+        async with aiohttp.ClientSession() as session:
+            status = await _post(session, server, {"prompt": "a", "max_tokens": 1})
+        for _, writer in idle:
+            writer.close()
+        return status
+
+    with RunningServer(load(max_active_requests=1), max_queue=1) as server:
+        assert asyncio.run(scenario(server)) == 200
+        wait_until(server.is_quiet)
+
+
+def test_bodies_on_their_way_are_bounded_together() -> None:
+    async def never_ends() -> Any:
+        await asyncio.sleep(0)
+        return {"type": "http.request", "body": b"x" * 10, "more_body": True}
+
+    async def whole() -> Any:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def scenario() -> None:
+        bodies = BodyReader(limit=100, patience_s=LIMIT_S, most_arriving=50)
+        with pytest.raises(ApiError, match="the rest of too many large bodies") as refused:
+            await bodies.read(never_ends, None)
+        assert refused.value.status_code == 503
+        assert await bodies.read(whole, "2") == b"{}"
+        with pytest.raises(ApiError, match="above this server's limit of 100 bytes"):
+            await bodies.read(whole, "101")
+
+    asyncio.run(scenario())

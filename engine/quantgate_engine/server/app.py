@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from quantgate_engine.llm import LLM
 from quantgate_engine.server.api_error import ApiError
+from quantgate_engine.server.body_limit import BodyReader
 from quantgate_engine.server.chat import chat_router
 from quantgate_engine.server.client_watch import ClientLeftError
 from quantgate_engine.server.completions import completions_router
@@ -61,8 +62,9 @@ def create_app(
         rates=RateLimiter(settings.requests_per_minute, llm.core.clock),
         gate=service.gate,
         metrics=service.metrics,
-        max_body_bytes=settings.max_body_bytes,
-        body_patience_s=settings.body_patience_s,
+        bodies=BodyReader(
+            settings.max_body_bytes, settings.body_patience_s, service.gate.capacity * settings.max_body_bytes
+        ),
     )
     for router in (completions_router, chat_router, model_router, text_router, continuations_router, health_router):
         app.include_router(router(service))

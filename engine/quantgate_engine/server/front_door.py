@@ -1,4 +1,4 @@
-"""What every request passes before a route sees it: key, size of the body, room, and rate, in this order."""
+"""What every request passes before a route sees it: key, body, room, and rate, in this order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quantgate_engine.server.api_error import ApiError
-from quantgate_engine.server.body_limit import limited, refuse_declared
+from quantgate_engine.server.body_limit import BodyReader, with_body
+from quantgate_engine.server.client_watch import ClientLeftError
 from quantgate_engine.server.gate import Gate, Ticket
 from quantgate_engine.server.keys import ApiKeys
 from quantgate_engine.server.metrics import ServiceMetrics
@@ -20,7 +21,10 @@ TICKET = "ticket"
 
 
 class FrontDoor:
-    """ASGI middleware. Requests that make work (POST) hold a ticket until their last byte is sent."""
+    """ASGI middleware. Requests that make work (POST) hold a ticket from their body's last byte to their answer's.
+
+    A connection whose body does not come takes nobody's place: it is counted when there is a request.
+    """
 
     def __init__(
         self,
@@ -30,42 +34,43 @@ class FrontDoor:
         rates: RateLimiter,
         gate: Gate,
         metrics: ServiceMetrics,
-        max_body_bytes: int,
-        body_patience_s: float,
+        bodies: BodyReader,
     ) -> None:
         self._app = app
         self._keys = keys
         self._rates = rates
         self._gate = gate
         self._metrics = metrics
-        self._max_body_bytes = max_body_bytes
-        self._body_patience_s = body_patience_s
+        self._bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
         try:
-            ticket = self._ticket(scope)
+            headers = Headers(scope=scope)
+            caller = self._keys.caller(headers.get("authorization"))
+            if scope["method"] == "POST":
+                # Who is to be sent away need not send the body first.
+                self._gate.check_room()
+                body = await self._bodies.read(receive, headers.get("content-length"))
+                ticket = self._enter(caller)
         except ApiError as refusal:
             self._metrics.count_refusal(refusal)
             await refusal.response()(scope, receive, send)
             return
+        except ClientLeftError:
+            return
+        if scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
         try:
             scope.setdefault("state", {})[TICKET] = ticket
-            await self._app(scope, limited(receive, self._max_body_bytes, self._body_patience_s), send)
+            await self._app(scope, with_body(body, receive), send)
         finally:
-            if ticket is not None:
-                ticket.leave()
+            ticket.leave()
 
-    def _ticket(self, scope: Scope) -> Ticket | None:
-        headers = Headers(scope=scope)
-        if scope["path"] in OPEN_PATHS:
-            return None
-        caller = self._keys.caller(headers.get("authorization"))
-        if scope["method"] != "POST":
-            return None
-        refuse_declared(headers.get("content-length"), self._max_body_bytes)
+    def _enter(self, caller: int) -> Ticket:
         ticket = self._gate.enter()
         try:
             self._rates.take(caller)

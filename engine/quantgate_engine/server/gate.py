@@ -10,7 +10,7 @@ _RETRY_AFTER_S = 1.0
 
 
 class Gate:
-    """Counts engine requests from their arrival to the last byte of their answers.
+    """Counts engine requests from the last byte of their bodies to the last of their answers.
 
     capacity: those that the engine runs and those that may wait.
     """
@@ -26,10 +26,19 @@ class Gate:
     def inside(self) -> int:
         return self._inside
 
-    def enter(self) -> Ticket:
-        """Lets one request in; raises ApiError 503 where the server is full or about to stop."""
+    @property
+    def capacity(self) -> int:
+        return self._capacity
+
+    def check_room(self, count: int = 1) -> None:
+        """Raises ApiError 503 where the server is about to stop, or has not so many places now."""
         if self.draining:
             raise unavailable("The server is shutting down; send the request to another one.", "shutting_down")
+        self._check_places(count)
+
+    def enter(self) -> Ticket:
+        """Lets one request in; raises ApiError 503 where the server is full or about to stop."""
+        self.check_room()
         ticket = Ticket(self)
         ticket.widen(1)
         return ticket
@@ -45,14 +54,17 @@ class Gate:
                 f"{self._capacity} at most; send fewer at a time.",
                 code="too_many_answers",
             )
+        self._check_places(count)
+        self._inside += count
+        self._empty.clear()
+
+    def _check_places(self, count: int) -> None:
         if self._inside + count > self._capacity:
             raise unavailable(
                 f"The server has {self._inside} requests, and room for {self._capacity}; try again shortly.",
                 "queue_full",
                 _RETRY_AFTER_S,
             )
-        self._inside += count
-        self._empty.clear()
 
     def _leave(self, count: int) -> None:
         self._inside -= count
