@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -34,6 +35,7 @@ class AsyncLLM:
         self._core: SteppedEngine = llm.core if isinstance(llm, LLM) else llm
         self._max_unread_chunks = max_unread_chunks
         self._deliveries: dict[str, Delivery] = {}
+        self._forgetting: deque[asyncio.Event] = deque()
         self._wake = threading.Event()
         self._stopping = self._draining = False
         self._failure: str | None = None
@@ -125,6 +127,18 @@ class AsyncLLM:
         """Why such a request would be rejected, in one sentence; None where it would run."""
         return self._core.refusal(request_id, tuple(token_ids), params, terms)
 
+    async def forget(self) -> None:
+        """Returns when the engine has come to rest and dropped what requests that have ended left in it.
+
+        See `EngineCore.forget`. Does nothing where the engine is not running.
+        """
+        if self._thread is None or self._thread_ended.is_set():
+            return
+        forgotten = asyncio.Event()
+        self._forgetting.append(forgotten)
+        self._wake.set()
+        await forgotten.wait()
+
     @property
     def num_kv_blocks(self) -> int:
         """Blocks of the KV cache's pool."""
@@ -160,15 +174,19 @@ class AsyncLLM:
                 self._wake.clear()
                 if self._core.has_work:
                     self._publish(self._core.step())
+                elif self._forgetting:
+                    self._core.forget()
+                    self._post(self._forgetting.popleft().set)
                 elif not self._stopping:
-                    self._wake.wait()
+                    # Sessions end by the clock, whether or not anybody asks for something meanwhile.
+                    self._wake.wait(self._core.expire_sessions())
             self._core.abort_all(AbortCause.SHUTDOWN)
             while self._core.has_work:
                 self._publish(self._core.step())
         except Exception as failure:  # noqa: BLE001 - readers must learn of it: nobody else watches this thread
             self._post(self._break_off, f"{type(failure).__name__}: {failure}")
         finally:
-            self._post(self._thread_ended.set)
+            self._post(self._note_end)
 
     def _publish(self, result: StepResult) -> None:
         chunks = {request.request_id: chunk_of(request, token) for request, token in result.tokens}
@@ -188,6 +206,12 @@ class AsyncLLM:
             delivery = self._deliveries.get(request_id)
             if delivery is not None and not delivery.put(chunk):
                 self.abort(request_id, AbortCause.BACKPRESSURE)
+
+    def _note_end(self) -> None:
+        """Nobody waits for a thread that has ended."""
+        self._thread_ended.set()
+        while self._forgetting:
+            self._forgetting.popleft().set()
 
     def _break_off(self, failure: str) -> None:
         self._failure = failure

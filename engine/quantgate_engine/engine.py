@@ -211,6 +211,15 @@ class EngineCore:
         """Takes requests again after a shutdown; for the thread that steps."""
         self._live.reopen()
 
+    def forget(self) -> None:
+        """Drops what requests that have ended left behind; for the thread that steps.
+
+        That is the blocks of sessions, cached prefixes that nobody holds, and the lengths that admission has learned:
+        requests that come next to an idle engine meet it as if they were its first.
+        """
+        self._kv.forget(self.clock.now_ns())
+        self._admission.estimator.forget()
+
     def session_since_ns(self, session_id: str) -> int | None:
         """Since when the session keeps its last turn's blocks here; None where it keeps none."""
         return self._kv.sessions.last_turn_ns(session_id)
@@ -224,6 +233,16 @@ class EngineCore:
     ) -> str | None:
         """Why such a request would be rejected, in one sentence; None where it would run."""
         return self._admission.refusal(Request(request_id, prompt_token_ids, params, self.clock.now_ns(), terms))
+
+    def expire_sessions(self) -> float | None:
+        """Lets go of the sessions whose time is over, as each step does too; for the thread that steps.
+
+        Returns the seconds until it is over for the next one; None where no session is kept.
+        """
+        now_ns = self.clock.now_ns()
+        self._kv.sessions.expire(now_ns)
+        next_ns = self._kv.sessions.next_expiry_ns()
+        return None if next_ns is None else (next_ns - now_ns) / 1e9
 
     def check_integrity(self) -> None:
         """Raises BlockPoolError unless free + held + cached = total, every holder is known, and the promises add up."""

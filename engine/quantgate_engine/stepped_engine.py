@@ -16,7 +16,7 @@ from quantgate_engine.step_result import StepLoad, StepResult
 class SteppedEngine(Protocol):
     """Requests in, steps one at a time, what they brought out. Methods mean what EngineCore says of them.
 
-    `step` belongs to the thread that has made its claim; `add_request`, `abort`, `abort_all`, `finish` and `shut_down`
+    `step` and `expire_sessions` belong to the thread that has made its claim; `add_request`, `abort`, `abort_all`, `finish` and `shut_down`
     may be called from any thread.
     """
 
@@ -48,6 +48,8 @@ class SteppedEngine(Protocol):
 
     def reopen(self) -> None: ...
 
+    def forget(self) -> None: ...
+
     def shut_down(self, *, drain: bool) -> None: ...
 
     def add_request(
@@ -63,6 +65,8 @@ class SteppedEngine(Protocol):
     def refusal(
         self, request_id: str, prompt_token_ids: tuple[int, ...], params: SamplingParams, terms: RequestTerms
     ) -> str | None: ...
+
+    def expire_sessions(self) -> float | None: ...
 
     def step(self) -> StepResult: ...
 

@@ -107,6 +107,11 @@ class BlockPool:
                 else:
                     self._free.append(block)
 
+    def evict_all(self) -> None:
+        """Frees every cached block; `on_evict` is told of each."""
+        while self._cached:
+            self._evict()
+
     def _evict(self) -> None:
         block, _ = self._cached.popitem(last=False)
         self._kept.remove(block)

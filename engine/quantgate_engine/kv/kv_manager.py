@@ -187,6 +187,13 @@ class KVManager:
         self._table_tokens -= table.stored_tokens
         return table.usage()
 
+    def forget(self, now_ns: int) -> None:
+        """Lets go of every session, and of whatever is cached and held by nobody."""
+        self.sessions.expire(now_ns)
+        while len(self.sessions):
+            self.sessions.drop_oldest()
+        self._pool.evict_all()
+
     def swap_out(self, owner: str, computed_tokens: int, now_ns: int) -> KVUsage | None:
         """Moves the computed part of a table to the host and releases it here; None where the host is too full."""
         count = self.blocks_for(computed_tokens)

@@ -76,6 +76,11 @@ class PoolGroup:
         """The stays with the most block-seconds of all that have ended, pool by pool, the costliest of each first."""
         return [stay for pool in self.pools for stay in pool.core.kv_greatest_holders()]
 
+    def expire_sessions(self) -> float | None:
+        """In every pool, also where another one steps; the seconds until the next session's time is over."""
+        nexts = [pool.core.expire_sessions() for pool in self.pools]
+        return min((seconds for seconds in nexts if seconds is not None), default=None)
+
     def claim(self) -> None:
         """Makes the caller the one that steps all pools; raises RunError where somebody steps one of them already."""
         claimed: list[Pool] = []
@@ -97,6 +102,11 @@ class PoolGroup:
         """Takes requests again after a shutdown; for the thread that steps."""
         for pool in self.pools:
             pool.core.reopen()
+
+    def forget(self) -> None:
+        """Drops what requests that have ended left behind, in every pool; for the thread that steps."""
+        for pool in self.pools:
+            pool.core.forget()
 
     def shut_down(self, *, drain: bool) -> None:
         """Each pool drains by its own settings."""

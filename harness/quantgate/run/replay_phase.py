@@ -77,7 +77,7 @@ async def _replay(
     async def before_cell(cell: Cell) -> None:
         begin_turn = arms.arms[arms.owner_of(cell.arm_id)].begin_turn
         if begin_turn is not None:
-            begin_turn()
+            await begin_turn()
         if cell.arm_id in servers:
             servers[cell.arm_id].sample_memory()
             await servers[cell.arm_id].reset_prefix_cache()

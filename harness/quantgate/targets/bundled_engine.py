@@ -74,9 +74,10 @@ class BundledEngineTarget:
     async def start(self) -> None:
         await self._engine.start()
 
-    def begin_turn(self) -> None:
-        """To be called before each of the arm's turns: what an earlier one left in the cache is not found in it."""
+    async def begin_turn(self) -> None:
+        """To be awaited before each of the arm's turns: the engine is then as if the turn were its first."""
         self._terms.begin_turn()
+        await self._engine.forget()
 
     async def stop(self) -> None:
         await self._engine.stop()

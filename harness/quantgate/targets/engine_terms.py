@@ -15,8 +15,9 @@ class EngineTerms:
     every class needs lanes of its own: such a request is scheduled as one that names none, in the first class, and
     `notes` says so. timeout_s: how long a client waits for its answer.
 
-    Arms take turns, and an arm and its A/A twin share an engine: what was computed in one turn is not found again in
-    the next, because the salt and the sessions of each turn are its own.
+    Arms take turns, and an arm and its A/A twin share an engine, which is emptied between them. The salt and the
+    sessions of each turn are its own, so that nothing is found of what a turn's last requests leave as they go, and
+    records of who held the cache tell turns apart.
     """
 
     def __init__(self, slo_classes: Sequence[str], timeout_s: float | None = None) -> None:
@@ -26,7 +27,7 @@ class EngineTerms:
         self._unknown: set[str] = set()
 
     def begin_turn(self) -> None:
-        """What was computed before is not found again."""
+        """Requests from now on share neither prefixes nor sessions with those before."""
         self._turn += 1
 
     def of(self, request: PlannedRequest) -> RequestTerms:

@@ -63,6 +63,11 @@ class SimulatedTarget:
             for device, wake in zip(self._router.devices, self._wakes, strict=True)
         ]
 
+    async def begin_turn(self) -> None:
+        """To be awaited before each of the arm's turns: the engine is then as if the turn were its first."""
+        self._terms.begin_turn()
+        self._core.forget()
+
     async def stop(self) -> None:
         if not self._device_tasks:
             return

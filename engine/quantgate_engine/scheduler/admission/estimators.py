@@ -28,6 +28,10 @@ class Estimator(Protocol):
         """An answer came to its end after so many tokens."""
         ...
 
+    def forget(self) -> None:
+        """What was learned counts no more."""
+        ...
+
 
 class Guaranteed:
     """The whole sequence: what is running can always go on to its last token, and nothing is ever preempted.
@@ -44,6 +48,9 @@ class Guaranteed:
     def learn(self, _answer_tokens: int) -> None:
         return
 
+    def forget(self) -> None:
+        return
+
 
 class Optimistic:
     """What is known already: the whole prompt, never only its first chunk, and what was drawn before a preemption.
@@ -58,6 +65,9 @@ class Optimistic:
         return Crowd(running)
 
     def learn(self, _answer_tokens: int) -> None:
+        return
+
+    def forget(self) -> None:
         return
 
 
@@ -79,6 +89,10 @@ class PastFuture(Optimistic):
             del self._sorted[bisect_right(self._sorted, oldest) - 1]
         self._recent.append(answer_tokens)
         insort(self._sorted, answer_tokens)
+
+    def forget(self) -> None:
+        self._recent.clear()
+        self._sorted.clear()
 
     def crowd(self, running: Iterable[Request]) -> Crowd:
         return ExpectingCrowd(running, self._left)
