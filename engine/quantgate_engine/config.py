@@ -10,7 +10,7 @@ from quantgate_engine.kv.settings import CacheSettings, KVDtypeName
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings
 from quantgate_engine.scheduler.batching.settings import BatchingSettings
 from quantgate_engine.scheduler.preemption.settings import PreemptionSettings
-from quantgate_engine.setting_checks import require_name
+from quantgate_engine.setting_checks import require, require_name
 from quantgate_engine.timeouts import TimeoutSettings
 from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
 
@@ -62,14 +62,19 @@ class EngineConfig:
                 f"EngineConfig.kernel_set is {self.kernel_set!r}; expected one of {', '.join(get_args(KernelSetName))}."
             )
         require_name("EngineConfig.kv_dtype", self.kv_dtype, get_args(KVDtypeName))
-        if self.max_step_tokens < self.max_active_requests:
-            raise ConfigurationError(
-                f"EngineConfig.max_step_tokens is {self.max_step_tokens}, below max_active_requests "
-                f"({self.max_active_requests}); every active request needs one token of the budget to decode."
-            )
+        require(
+            self.max_step_tokens >= self.max_active_requests,
+            "EngineConfig.max_step_tokens",
+            self.max_step_tokens,
+            f"at least max_active_requests ({self.max_active_requests}), because every active request needs one token "
+            "of the budget to decode",
+            beside=("max_active_requests",),
+        )
         reserved = sum(slo_class.reserved_active for slo_class in self.batching.slo_classes)
-        if reserved > self.max_active_requests:
-            raise ConfigurationError(
-                f"The SLO classes reserve {reserved} places among the active requests; expected at most "
-                f"max_active_requests ({self.max_active_requests})."
-            )
+        require(
+            reserved <= self.max_active_requests,
+            "EngineConfig.max_active_requests",
+            self.max_active_requests,
+            f"at least {reserved}, the places that the SLO classes reserve among the active requests",
+            beside=("batching.slo_classes",),
+        )

@@ -189,23 +189,26 @@ class TestSticking:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Pools(), "Names of pools is \\[\\]; expected at least one"),
-        (lambda: Pools(fast("a"), bulk("a")), "Names of pools is \\['a', 'a'\\]; expected .* no name twice"),
+        (lambda: Pools(), "pools is \\[\\]; expected at least one pool"),
+        (lambda: Pools(fast("a"), bulk("a")), "pools.1.name is 'a'; expected a name that no other pool has"),
         (lambda: fast(spill=SpillSettings(to="bulk")), "SpillSettings.waiting_requests is None; expected a threshold"),
         (lambda: SpillSettings(to="bulk", held_share=1.5), "held_share is 1.5; expected above 0 and at most 1"),
         (
             lambda: Pools(fast(spill=SpillSettings(to="bluk", waiting_requests=1)), bulk()),
-            "SpillSettings.to of pool fast is 'bluk'; expected another pool: bulk",
+            "pools.0.spill.to is 'bluk'; expected another pool: bulk",
         ),
         (
             lambda: Pools(bulk(spill=SpillSettings(to="bulk", waiting_requests=1))),
             "expected another pool: there is none, so leave spill out",
         ),
         (lambda: TokenRange(least=5, most=4), "TokenRange.most is 4; expected at least 5"),
+        (lambda: PoolRule(slo_classes=("batch", "batch")), "PoolRule.slo_classes is .*; expected no name twice"),
+        (lambda: fast("two\nlines"), r"PoolSettings.name is 'two\\nlines'; expected a name of 1 to 80 printable"),
+        (lambda: fast(" "), "PoolSettings.name is ' '; expected a name of"),
         (lambda: fast(share=0.0), "PoolSettings.share is 0.0; expected above 0"),
         (
             lambda: bulk(rule=PoolRule(slo_classes=("urgent",))),
-            "slo_classes of pool bulk is \\('urgent',\\); expected classes that its engine has: interactive, batch",
+            "slo_classes is \\('urgent',\\); expected classes that the engine of pool bulk has: interactive, batch",
         ),
         (lambda: RouterSettings(turns="fair"), "RouterSettings.turns is 'fair'; expected one of time-share, priority"),  # type: ignore[arg-type]
         (lambda: RouterSettings(max_passed_steps=0), "max_passed_steps is 0; expected at least 1"),

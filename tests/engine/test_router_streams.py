@@ -216,7 +216,7 @@ def test_pools_over_one_model_share_its_weights_and_draw_what_transformers_draws
             [_first(), bulk(engine=_reference(max_context_tokens=1000))],
             "max_context_tokens of pool bulk is 1000; expected at most 512, the first pool's",
         ),
-        ([_first(), fast()], "no name twice"),
+        ([_first(), fast()], "expected a name that no other pool has"),
     ],
 )
 def test_pools_that_one_loaded_model_cannot_serve_are_told(

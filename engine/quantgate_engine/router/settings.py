@@ -7,8 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from quantgate_engine.config import EngineConfig
-from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.setting_checks import require, require_at_least, require_name
+from quantgate_engine.setting_checks import (
+    require,
+    require_at_least,
+    require_distinct,
+    require_name,
+    require_new_name,
+)
 
 ChoiceName = Literal["first-match", "least-loaded"]
 TurnName = Literal["time-share", "priority"]
@@ -27,7 +32,7 @@ class TokenRange:
             self.most is None or self.most >= self.least,
             "TokenRange.most",
             self.most,
-            f"at least {self.least}, which is TokenRange.least, or None",
+            f"at least {self.least}, which is `least`, or None",
         )
 
     def holds(self, tokens: int) -> bool:
@@ -48,6 +53,9 @@ class PoolRule:
     slo_classes: tuple[str, ...] = ()
     prompt_tokens: TokenRange = field(default_factory=TokenRange)
     output_tokens: TokenRange = field(default_factory=TokenRange)
+
+    def __post_init__(self) -> None:
+        require_distinct("PoolRule.slo_classes", self.slo_classes)
 
     def takes(self, slo_class: str, prompt_tokens: int, output_tokens: int) -> bool:
         return (
@@ -105,14 +113,14 @@ class PoolSettings:
     spill: SpillSettings | None = None
 
     def __post_init__(self) -> None:
-        require(bool(self.name), "PoolSettings.name", self.name, "a name")
+        require_new_name("PoolSettings.name", self.name)
         require(self.share > 0, "PoolSettings.share", self.share, "above 0")
         unknown = [name for name in self.rule.slo_classes if name not in self.slo_classes]
         require(
             not unknown,
-            f"PoolRule.slo_classes of pool {self.name}",
+            "PoolSettings.rule.slo_classes",
             self.rule.slo_classes,
-            f"classes that its engine has: {', '.join(self.slo_classes)}",
+            f"classes that the engine of pool {self.name} has: {', '.join(self.slo_classes)}",
         )
 
     @property
@@ -142,13 +150,15 @@ class RouterSettings:
 
 
 def check_pools(pools: Sequence[PoolSettings]) -> None:
-    """Raises ConfigurationError unless the pools have unlike names and spill to one another."""
+    """Raises SettingError unless the pools have unlike names and spill to one another."""
+    require(bool(pools), "pools", list(pools), "at least one pool")
     names = [pool.name for pool in pools]
-    require(bool(names) and len(names) == len(set(names)), "Names of pools", names, "at least one, and no name twice")
-    for pool in pools:
-        if pool.spill is not None and (pool.spill.to == pool.name or pool.spill.to not in names):
-            others = [name for name in names if name != pool.name]
-            raise ConfigurationError(
-                f"SpillSettings.to of pool {pool.name} is {pool.spill.to!r}; expected another pool: "
-                f"{', '.join(others) or 'there is none, so leave spill out'}."
-            )
+    for position, pool in enumerate(pools):
+        require(pool.name not in names[:position], f"pools.{position}.name", pool.name, "a name that no other pool has")
+        others = [name for name in names if name != pool.name]
+        require(
+            pool.spill is None or pool.spill.to in others,
+            f"pools.{position}.spill.to",
+            pool.spill.to if pool.spill is not None else None,
+            f"another pool: {', '.join(others) or 'there is none, so leave spill out'}",
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quantgate_engine.setting_checks import require, require_at_least
+from quantgate_engine.setting_checks import require_at_least, require_new_name, require_seconds, require_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,9 @@ class SLOClass:
     reserved_active: int = 0
 
     def __post_init__(self) -> None:
-        require(bool(self.name), "SLOClass.name", self.name, "a name")
-        require_at_least("SLOClass.max_wait_s", self.max_wait_s, 0, optional=True)
+        require_type("SLOClass.name", self.name, str)
+        require_new_name("SLOClass.name", self.name)
+        require_seconds("SLOClass.max_wait_s", self.max_wait_s, optional=True, may_be_zero=True)
         require_at_least("SLOClass.max_prefills", self.max_prefills, 1, optional=True)
         require_at_least("SLOClass.reserved_active", self.reserved_active, 0)
 

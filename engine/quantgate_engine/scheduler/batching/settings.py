@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from quantgate_engine.scheduler.slo_class import BATCH, INTERACTIVE, SLOClass
-from quantgate_engine.setting_checks import require, require_at_least, require_name
+from quantgate_engine.setting_checks import require, require_at_least, require_distinct, require_name, require_type
 
 BatchModeName = Literal["mixed", "split", "static"]
 
@@ -38,23 +38,25 @@ class BatchingSettings:
 
     def __post_init__(self) -> None:
         require_name("BatchingSettings.mode", self.mode, get_args(BatchModeName))
+        require_type("BatchingSettings.chunked_prefill", self.chunked_prefill, bool)
         for field in ("max_chunk_tokens", "max_partial_prefills", "max_long_prefills"):
             require_at_least(f"BatchingSettings.{field}", getattr(self, field), 1, optional=True)
         require_at_least("BatchingSettings.long_prefill_tokens", self.long_prefill_tokens, 1)
+        require_type("BatchingSettings.length_buckets", self.length_buckets, tuple)
+        for place, length in enumerate(self.length_buckets):
+            require_at_least(f"BatchingSettings.length_buckets.{place}", length, 1)
         rising = list(self.length_buckets) == sorted(set(self.length_buckets))
         require(
-            rising and min(self.length_buckets, default=1) >= 1,
+            rising,
             "BatchingSettings.length_buckets",
             self.length_buckets,
             "rising lengths from 1 on, or none",
         )
-        names = self.class_names
-        require(
-            bool(names) and len(names) == len(set(names)),
-            "BatchingSettings.slo_classes",
-            names,
-            "at least one class, and no name twice",
-        )
+        require_type("BatchingSettings.slo_classes", self.slo_classes, tuple)
+        for place, slo_class in enumerate(self.slo_classes):
+            require_type(f"BatchingSettings.slo_classes.{place}", slo_class, SLOClass)
+        require(bool(self.slo_classes), "BatchingSettings.slo_classes", self.slo_classes, "at least one class")
+        require_distinct("BatchingSettings.slo_classes", self.class_names)
 
     @property
     def class_names(self) -> tuple[str, ...]:
