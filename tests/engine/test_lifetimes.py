@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from tests.engine.async_engine import LIMIT_S
 from tests.engine.cached_engine import CachedEngine
+from tests.engine.pools import Pools, bulk, engine, fast
 from tests.engine.simulation import prompt
 
+from quantgate_engine.async_llm import AsyncLLM
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.kv.settings import CacheSettings
 from quantgate_engine.request import AbortCause, RequestState
 from quantgate_engine.request_terms import RequestTerms
+from quantgate_engine.router.settings import SpillSettings
+from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.timeouts import TimeoutSettings
 
 
@@ -76,6 +83,48 @@ def test_a_session_lets_go_when_its_time_is_over() -> None:
     engine.add("other", prompt(4, 500), max_tokens=1)
     engine.run()
     assert engine.core.held_blocks == 0
+
+
+def test_an_idle_engine_says_when_a_session_is_to_let_go_and_lets_go_then() -> None:
+    engine = _with_sessions(seconds=1.0)
+    assert engine.core.expire_sessions() is None
+    engine.add("turn-1", prompt(12), max_tokens=2, terms=_session("s"))
+    engine.run()
+    engine.clock.advance_ns(250_000_000)
+    assert engine.core.expire_sessions() == 0.75
+    assert engine.core.held_blocks == 3
+    engine.clock.advance_ns(750_000_000)
+    assert engine.core.expire_sessions() is None
+    assert engine.core.held_blocks == 0
+
+
+def test_the_step_thread_lets_go_of_sessions_though_nobody_asks_for_anything() -> None:
+    engine = _with_sessions(seconds=0.01)
+
+    async def scenario() -> None:
+        streaming = AsyncLLM(engine.core)
+        await streaming.start()
+        params = SamplingParams(max_tokens=2)
+        assert [chunk async for chunk in streaming.stream("turn-1", prompt(12), params, _session("s"))]
+        assert streaming.load.allocated_blocks == 3
+        engine.clock.advance_ns(10_000_000)
+        while streaming.load.allocated_blocks:
+            await asyncio.sleep(0.001)
+        await streaming.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+
+
+def test_a_dead_session_of_an_idle_pool_sends_nobody_to_another_pool() -> None:
+    cache = CacheSettings(prefix_sharing=True, session_seconds=1.0)
+    spill = SpillSettings(to="bulk", held_share=3 / 64)
+    pools = Pools(fast(engine=engine(cache=cache), spill=spill), bulk())
+    assert pools.add("turn-1", 12, 2, session_id="s") == "fast"
+    pools.run()
+    assert pools.add("meanwhile", 8) == "bulk"
+    pools.run_for(2 * 10**9)
+    assert pools.core.held_blocks == 0
+    assert pools.add("later", 8) == "fast"
 
 
 def test_the_oldest_session_lets_go_when_all_hold_too_much() -> None:

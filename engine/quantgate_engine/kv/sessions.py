@@ -102,8 +102,12 @@ class SessionKeeper:
     def expire(self, now_ns: int) -> None:
         """Lets go of the sessions whose time is over; the time is also that of what is dropped until the next call."""
         self._now_ns = now_ns
-        while self._sessions and next(iter(self._sessions.values())).expires_ns <= now_ns:
+        while (expires_ns := self.next_expiry_ns()) is not None and expires_ns <= now_ns:
             self.drop_oldest()
+
+    def next_expiry_ns(self) -> int | None:
+        """When the time of the next session is over; None where there is none. All have the same lifetime."""
+        return next(iter(self._sessions.values())).expires_ns if self._sessions else None
 
     def drop_oldest(self) -> None:
         """Lets go of the session that has waited longest; its blocks stay cached until somebody needs them."""

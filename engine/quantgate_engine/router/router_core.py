@@ -119,6 +119,8 @@ class RouterCore(PoolGroup):
     def step_on(self, device: Device) -> StepResult:
         """Runs one step of the pool whose turn it is on `device`, which has some of the pools to itself."""
         result = StepResult()
+        # The pools whose turn it is not let go in time too: a dead session's blocks count for where requests go.
+        self.expire_sessions()
         self._end_refused(result)
         if device.has_work:
             pool, stepped = device.step()

@@ -78,6 +78,7 @@ class RouterSimulation:
     """
 
     def __init__(self, router: SimulatedRouter, clock: VirtualClock) -> None:
+        self._core = router.core
         self._devices = router.devices
         self._clock = clock
         self._running: dict[SimulatedDevice, tuple[int, StepResult]] = {}
@@ -111,6 +112,7 @@ class RouterSimulation:
 
     def _pass_to(self, at_ns: int) -> list[StepResult]:
         self._clock.advance_ns(at_ns - self._clock.now_ns())
+        self._core.expire_sessions()
         over = [device for device in self._devices if device in self._running and self._running[device][0] <= at_ns]
         return [self._running.pop(device)[1] for device in over]
 

@@ -84,6 +84,8 @@ class SimulatedTarget:
         try:
             params = SamplingParams(max_tokens=request.output_tokens, ignore_eos=request.ignore_eos)
             terms = self._terms.of(request)
+            # An idle engine takes no steps, and its sessions' time passes all the same.
+            self._core.expire_sessions()
             self._core.add_request(request.request_id, request.prompt_token_ids, params, terms)
             self._wake_devices()
             while not ended:
