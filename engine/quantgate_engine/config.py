@@ -5,14 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import get_args
 
-from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.kv.settings import CacheSettings, KVDtypeName
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings
 from quantgate_engine.scheduler.batching.settings import BatchingSettings
 from quantgate_engine.scheduler.preemption.settings import PreemptionSettings
-from quantgate_engine.setting_checks import require, require_name
+from quantgate_engine.setting_checks import require, require_at_least, require_name, require_type
 from quantgate_engine.timeouts import TimeoutSettings
 from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
+
+_GROUPS: dict[str, type] = {
+    "batching": BatchingSettings,
+    "admission": AdmissionSettings,
+    "cache": CacheSettings,
+    "preemption": PreemptionSettings,
+    "timeouts": TimeoutSettings,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +58,13 @@ class EngineConfig:
 
     def __post_init__(self) -> None:
         for name in ("max_active_requests", "max_step_tokens", "block_size", "max_overtakes"):
-            if getattr(self, name) < 1:
-                raise ConfigurationError(f"EngineConfig.{name} is {getattr(self, name)}; expected at least 1.")
+            require_at_least(f"EngineConfig.{name}", getattr(self, name), 1)
         for name in ("num_kv_blocks", "max_context_tokens", "threads"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigurationError(f"EngineConfig.{name} is {value}; expected at least 1, or None.")
-        if self.kernel_set not in get_args(KernelSetName):
-            raise ConfigurationError(
-                f"EngineConfig.kernel_set is {self.kernel_set!r}; expected one of {', '.join(get_args(KernelSetName))}."
-            )
+            require_at_least(f"EngineConfig.{name}", getattr(self, name), 1, optional=True)
+        require_type("EngineConfig.deterministic", self.deterministic, bool)
+        for name, group in _GROUPS.items():
+            require_type(f"EngineConfig.{name}", getattr(self, name), group)
+        require_name("EngineConfig.kernel_set", self.kernel_set, get_args(KernelSetName))
         require_name("EngineConfig.kv_dtype", self.kv_dtype, get_args(KVDtypeName))
         require(
             self.max_step_tokens >= self.max_active_requests,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quantgate_engine.setting_checks import require
+from quantgate_engine.setting_checks import require, require_at_least, require_seconds, require_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,25 @@ class RequestTerms:
     cache_salt: str = ""
 
     def __post_init__(self) -> None:
-        require(
-            self.timeout_s is None or self.timeout_s > 0, "RequestTerms.timeout_s", self.timeout_s, "above 0, or None"
-        )
-        rising = all(0 <= a < b for a, b in zip(self.turn_starts, self.turn_starts[1:], strict=False))
-        require(
-            rising and min(self.turn_starts, default=0) >= 0,
-            "RequestTerms.turn_starts",
-            self.turn_starts,
-            "rising positions from 0 on",
-        )
+        require_seconds("RequestTerms.timeout_s", self.timeout_s, optional=True)
+        for name in ("slo_class", "session_id", "fork_of"):
+            require_type(f"RequestTerms.{name}", getattr(self, name), str, optional=True)
+        require_type("RequestTerms.cache_salt", self.cache_salt, str)
+        require(_has_bytes(self.cache_salt), "RequestTerms.cache_salt", self.cache_salt, "text that UTF-8 can spell")
+        require_type("RequestTerms.turn_starts", self.turn_starts, tuple)
+        for place, start in enumerate(self.turn_starts):
+            require_at_least(f"RequestTerms.turn_starts.{place}", start, 0)
+        rising = all(a < b for a, b in zip(self.turn_starts, self.turn_starts[1:], strict=False))
+        require(rising, "RequestTerms.turn_starts", self.turn_starts, "rising positions from 0 on")
+
+
+def _has_bytes(text: str) -> bool:
+    """Half a surrogate pair is text in Python, and has no bytes that a prefix could be hashed by."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 DEFAULT_TERMS = RequestTerms()

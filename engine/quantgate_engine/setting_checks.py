@@ -6,7 +6,6 @@ length of a queue, without an overflow.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from quantgate_engine.errors import ConfigurationError
@@ -72,9 +71,9 @@ def require_type(field: str, value: object, kind: type, *, optional: bool = Fals
 
 
 def require_number(field: str, value: object) -> None:
-    """Raises SettingError unless `value` is a finite number; True and False are none."""
-    valid = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
-    require(valid, field, value, "a finite number")
+    """Raises SettingError unless `value` is a number of at most MAX_COUNT either way; True and False are none."""
+    valid = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_COUNT
+    require(valid, field, value, f"a number of at most {MAX_COUNT:,}")
 
 
 def require_at_least(field: str, value: int | None, least: int, *, optional: bool = False) -> None:

@@ -6,7 +6,7 @@ import heapq
 from dataclasses import dataclass
 
 from quantgate_engine.request import Request
-from quantgate_engine.setting_checks import require
+from quantgate_engine.setting_checks import require_seconds
 
 _FEW = 64
 
@@ -23,8 +23,7 @@ class TimeoutSettings:
 
     def __post_init__(self) -> None:
         for field in ("request_s", "drain_s"):
-            value = getattr(self, field)
-            require(value is None or value > 0, f"TimeoutSettings.{field}", value, "above 0, or None")
+            require_seconds(f"TimeoutSettings.{field}", getattr(self, field), optional=True)
 
 
 class Deadlines:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from quantgate_engine.setting_checks import require
+from quantgate_engine.setting_checks import require, require_number, require_seconds
 
 HolderKind = Literal["request", "session", "swapped"]
 
@@ -39,8 +39,9 @@ class HoldingLimits:
     held_seconds: float = 600.0
 
     def __post_init__(self) -> None:
+        require_number("HoldingLimits.times_median", self.times_median)
         require(self.times_median > 1, "HoldingLimits.times_median", self.times_median, "above 1")
-        require(self.held_seconds > 0, "HoldingLimits.held_seconds", self.held_seconds, "above 0")
+        require_seconds("HoldingLimits.held_seconds", self.held_seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from quantgate_engine.setting_checks import require, require_at_least
+from quantgate_engine.setting_checks import require, require_at_least, require_seconds, require_type
 
 KVDtypeName = Literal["auto", "int8"]
 """`auto`: the dtype of the activations; `int8`: codes, with a float32 scale for each token and KV head."""
@@ -26,7 +26,8 @@ class CacheSettings:
     session_blocks: int = 1024
 
     def __post_init__(self) -> None:
-        require_at_least("CacheSettings.session_seconds", self.session_seconds, 0)
+        require_type("CacheSettings.prefix_sharing", self.prefix_sharing, bool)
+        require_seconds("CacheSettings.session_seconds", self.session_seconds, may_be_zero=True)
         require_at_least("CacheSettings.session_blocks", self.session_blocks, 1)
         require(
             self.prefix_sharing or not self.session_seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from quantgate_engine.setting_checks import require, require_at_least, require_name
+from quantgate_engine.setting_checks import require, require_at_least, require_name, require_number, require_seconds
 
 EstimatorName = Literal["guaranteed", "past-future", "optimistic"]
 OverCapName = Literal["reject", "queue", "degrade"]
@@ -40,10 +40,12 @@ class AdmissionSettings:
         require_name("AdmissionSettings.estimator", self.estimator, get_args(EstimatorName))
         require_name("AdmissionSettings.over_cap", self.over_cap, get_args(OverCapName))
         require_at_least("AdmissionSettings.max_kv_tokens", self.max_kv_tokens, 1, optional=True)
-        require_at_least("AdmissionSettings.max_wait_s", self.max_wait_s, 0, optional=True)
+        require_seconds("AdmissionSettings.max_wait_s", self.max_wait_s, optional=True, may_be_zero=True)
         require_at_least("AdmissionSettings.min_output_tokens", self.min_output_tokens, 1)
+        require_number("AdmissionSettings.watermark", self.watermark)
         require(0 <= self.watermark < 1, "AdmissionSettings.watermark", self.watermark, "0 to below 1")
         require_at_least("AdmissionSettings.past_answers", self.past_answers, 1)
+        require_number("AdmissionSettings.past_quantile", self.past_quantile)
         require(
             0 < self.past_quantile <= 1, "AdmissionSettings.past_quantile", self.past_quantile, "above 0 and at most 1"
         )
