@@ -24,7 +24,7 @@ def table(*rows: dict[str, Any]) -> pa.Table:
 
 def test_the_commonest_cause_is_told_with_its_number() -> None:
     with pytest.raises(RunError) as raised:
-        refuse_nothing_answered(table(REFUSED, FAILED, WAITED, FAILED))
+        refuse_nothing_answered(table(REFUSED, FAILED, WAITED, FAILED), None)
     assert str(raised.value) == (
         "None of the 4 requests was answered, on any arm; the commonest cause (2 of them): It broke off."
     )
@@ -33,13 +33,18 @@ def test_the_commonest_cause_is_told_with_its_number() -> None:
 
 def test_waiting_in_vain_is_a_cause_too() -> None:
     with pytest.raises(RunError, match="no token came before the client's patience ended"):
-        refuse_nothing_answered(table(WAITED))
+        refuse_nothing_answered(table(WAITED), 7.0)
+
+
+def test_where_clients_wait_for_ever_it_was_the_engine_that_gave_up() -> None:
+    with pytest.raises(RunError, match=r"before the engine gave the request up \(timeouts.request_s\)"):
+        refuse_nothing_answered(table(WAITED), None)
 
 
 @pytest.mark.parametrize("served", [FINISHED, LEFT, CUT])
 def test_one_request_that_was_served_is_a_measurement(served: dict[str, Any]) -> None:
-    refuse_nothing_answered(table(FAILED, served, REFUSED))
+    refuse_nothing_answered(table(FAILED, served, REFUSED), None)
 
 
 def test_nothing_asked_is_nothing_refused() -> None:
-    refuse_nothing_answered(table(FAILED).slice(0, 0))
+    refuse_nothing_answered(table(FAILED).slice(0, 0), None)

@@ -73,6 +73,7 @@ def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_te
         "prompt_text": _prompt_text(request, decode_text),
         "output_text": seen.text(reasoning=False) if seen.pieces else decode_text(seen.token_ids),
         "reasoning_text": seen.text(reasoning=True) or None,
+        "degraded": end.degraded,
     }
 
 

@@ -89,17 +89,17 @@ class OpenedArms:
         """The first arm that is known to end its answers where it likes; None where there is none."""
         return next((arm_id for arm_id, arm in self.arms.items() if arm.honours_ignore_eos is False), None)
 
-    def manifests(self, notes: Mapping[str, str] | None = None) -> list[ArmManifest]:
+    def manifests(self, notes: Mapping[str, Sequence[str]] | None = None) -> list[ArmManifest]:
         """What was opened, with the kernel paths that were taken and the memory that was used so far.
 
-        notes: a further sentence by arm id.
+        notes: further sentences by arm id.
         """
-        return [self._manifest(arm, (notes or {}).get(arm.arm_id)) for arm in self.replay_arms]
+        return [self._manifest(arm, (notes or {}).get(arm.arm_id, ())) for arm in self.replay_arms]
 
-    def _manifest(self, arm: ReplayArm, note: str | None) -> ArmManifest:
+    def _manifest(self, arm: ReplayArm, notes: Sequence[str]) -> ArmManifest:
         manifest = ArmManifest.model_validate(asdict(arm.description))
         server = self.host.servers.get(arm.arm_id)
-        changes: dict[str, Any] = {"notes": [*manifest.notes, *([note] if note else [])]}
+        changes: dict[str, Any] = {"notes": [*manifest.notes, *notes]}
         if server is not None:
             changes["peak_memory_bytes"] = server.peak_memory_bytes
             changes["load_seconds"] = server.load_seconds or manifest.load_seconds

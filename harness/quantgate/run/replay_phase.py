@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from quantgate.arms.config import OpenAIArmConfig
+from quantgate.replay.degraded import degraded_notes
 from quantgate.replay.fidelity import certify
 from quantgate.replay.history import History
 from quantgate.replay.interleave import Cell
@@ -27,10 +28,10 @@ from quantgate.workload.plan import ReplayPlan
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The whole log, and a sentence for each arm whose server's metrics could not all be read."""
+    """The whole log, and what is to be noted of the arms: requests that were cut, metrics that could not be read."""
 
     log: ReplayLog
-    notes: dict[str, str]
+    notes: dict[str, list[str]]
 
 
 def replay_arms(
@@ -118,7 +119,10 @@ async def _replay(
         finally:
             if servers:
                 folder.write_table("server_metrics", metrics.table())
-        return Replayed(log, metrics.notes())
+        notes: dict[str, list[str]] = {}
+        for arm_id, note in (*degraded_notes(log.requests()).items(), *metrics.notes().items()):
+            notes.setdefault(arm_id, []).append(note)
+        return Replayed(log, notes)
 
 
 async def _scrapable(arms: OpenedArms, stack: AsyncExitStack) -> dict[str, Fetch]:

@@ -92,7 +92,7 @@ def replay_under(
         replayed = replay_arms(plan, arms, workload, recorder.folder, on_progress=on_progress)
     recorder.update(arms=arms.manifests(replayed.notes), fidelity=certificates(replayed.log, arms, plan, workload))
     requests = replayed.log.requests()
-    refuse_nothing_answered(requests)
+    refuse_nothing_answered(requests, workload.request_timeout_s)
     return requests
 
 

@@ -64,8 +64,10 @@ REQUESTS = _schema(
         _column("prompt_text", pa.string(), "text"),
         _column("output_text", pa.string(), "text"),
         _column("reasoning_text", pa.string(), "text"),
+        _column("degraded", pa.string(), "text"),
     ]
 )
+"""One row per request. degraded: what admission cut from it so that it could run; null where it ran as planned."""
 
 STEPS = _schema(
     [
@@ -153,6 +155,9 @@ TABLES: dict[str, pa.Schema] = {
     "server_metrics": SERVER_METRICS,
     "judgements": JUDGEMENTS,
 }
+
+ADDED_COLUMNS = {"requests": ("degraded",)}
+"""Last columns of a table that files of the same schema version may lack, because they were written before: null."""
 
 OPTIONAL_TABLES = frozenset({"server_metrics", "judgements"})
 """Tables that a complete run may lack: in-process arms have no server to ask, and answers are judged when asked for."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quantgate.store.atomic_file import write_atomically
-from quantgate.store.schemas import SCHEMA_VERSION, TABLES
+from quantgate.store.schemas import ADDED_COLUMNS, SCHEMA_VERSION, TABLES
 from quantgate_engine.errors import RunError
 
 _VERSION_KEY = b"quantgate_schema_version"
@@ -38,6 +38,10 @@ def read_table(path: Path, table_name: str) -> pa.Table:
             "Read it with the quantgate version that wrote it, or repeat the run."
         )
     schema = TABLES[table_name]
+    for name in ADDED_COLUMNS.get(table_name, ()):
+        if name not in table.schema.names:
+            field = schema.field(name)
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
     if not table.schema.equals(schema):
         differing = _differing_columns(table.schema, schema)
         raise RunError(

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
+from quantgate.replay.degraded import degraded_requests
 from quantgate.report.figures import Table
 from quantgate.report.numbers import NOTHING, count, seconds, size
 from quantgate.report.run_view import RunView
@@ -75,6 +76,9 @@ def _workload(view: RunView) -> Table | None:
     if workload is None:
         return None
     lengths = "forced to the recorded lengths" if workload.output_lengths == "forced" else "as the model ends them"
+    cut = degraded_requests(view.run.requests).num_rows
+    if cut:
+        lengths += f"; of the arms' requests, {count(cut)} were cut by admission (see their notes)"
     history = "the log's own answers" if workload.history == "recorded" else "the arm's own answers"
     return Table(
         ["traffic", workload.source],
