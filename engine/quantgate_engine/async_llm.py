@@ -13,6 +13,7 @@ from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.llm import LLM
 from quantgate_engine.outputs import StreamChunk, StreamEnd, chunk_of, end_of
+from quantgate_engine.pool_state import PoolState
 from quantgate_engine.request import AbortCause
 from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
@@ -138,6 +139,23 @@ class AsyncLLM:
         self._forgetting.append(forgotten)
         self._wake.set()
         await forgotten.wait()
+
+    @property
+    def pool_states(self) -> Mapping[str, PoolState]:
+        """The pools by name, as they stand; none where one engine serves all."""
+        return self._core.pool_states
+
+    @property
+    def max_sequence_tokens(self) -> int:
+        """Prompt plus output of the longest request that can ever run: by context, caps and KV cache."""
+        return self._core.max_sequence_tokens
+
+    def output_room(self, token_ids: Sequence[int], params: SamplingParams, terms: RequestTerms = DEFAULT_TERMS) -> int:
+        """The most output tokens, up to `params.max_tokens`, with which such a request can ever run; at least 1.
+
+        It is for requests that leave their length to the engine. Raises ConfigurationError for an unknown SLO class.
+        """
+        return self._core.output_room(tuple(token_ids), params, terms)
 
     @property
     def num_kv_blocks(self) -> int:

@@ -9,21 +9,18 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from quantgate_engine.clock import Clock
-from quantgate_engine.computation import Computation
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.engine_books import EngineBooks
 from quantgate_engine.engine_totals import EngineTotals
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.base import Executor
 from quantgate_engine.kv.holding import HoldingLimits, KVHolding, LongHolder, long_holders
-from quantgate_engine.kv.kv_manager import KVManager
-from quantgate_engine.kv.sharing import PrefixSharing
-from quantgate_engine.live_requests import LiveRequests
+from quantgate_engine.malformed_request import malformation
+from quantgate_engine.pool_state import PoolState
 from quantgate_engine.request import AbortCause, Request
 from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
-from quantgate_engine.scheduler.admission.admission import Admission
 from quantgate_engine.scheduler.admission.caps import Caps
-from quantgate_engine.scheduler.scheduler import Scheduler
 from quantgate_engine.step_record import StepRecord
 from quantgate_engine.step_result import StepLoad, StepResult, StepWork, make_record
 
@@ -48,21 +45,10 @@ class EngineCore:
         self.totals = EngineTotals()
         self._config = config
         self._requests: dict[str, Request] = {}
-        self._kv = KVManager(
-            executor.num_blocks,
-            executor.block_size,
-            config.cache,
-            executor.cache_identity,
-            config.preemption.host_blocks,
+        self._wanted_caps = Caps(
+            executor.max_context_tokens, config.max_active_requests, config.admission.max_kv_tokens
         )
-        self._sharing = PrefixSharing(self._kv, self._requests, by_prefix=config.cache.prefix_sharing)
-        caps = Caps(executor.max_context_tokens, config.max_active_requests, config.admission.max_kv_tokens)
-        self._admission = Admission(config.admission, caps, self._kv, self._sharing, executor.vocab_size)
-        self._scheduler = Scheduler(config, self._kv, self._sharing, self._admission)
-        self._live = LiveRequests(
-            self._requests, config, clock, self._scheduler, self._admission, self._kv, self._sharing
-        )
-        self._computation = Computation(executor, clock, self._requests, self._live, self._scheduler, self._sharing)
+        self._keep(EngineBooks(executor, config, clock, self._requests, self._wanted_caps))
         self._ranks = itertools.count()
         self._inbox: deque[_Note] = deque()
         self._steps: deque[StepRecord] = deque(maxlen=_STEP_LOG_LIMIT)
@@ -150,8 +136,12 @@ class EngineCore:
     ) -> Request:
         """Takes a request in; one that could never run ends as rejected in the next step.
 
-        Raises ConfigurationError where a live request has the same id, or the engine does not have its SLO class.
+        Raises ConfigurationError where something is of the wrong type, a live request has the same id, or the engine
+        does not have its SLO class. Nothing is known of the request then.
         """
+        wrong = malformation(request_id, prompt_token_ids, params, terms)
+        if wrong is not None:
+            raise ConfigurationError(wrong)
         if request_id in self._requests:
             raise ConfigurationError(
                 f"Request id {request_id!r} belongs to a request that has not ended; choose another id."
@@ -198,6 +188,7 @@ class EngineCore:
                 f"Caps.max_context_tokens is {caps.max_context_tokens}; expected at most "
                 f"{self.executor.max_context_tokens}, the executor's limit."
             )
+        self._wanted_caps = caps
         self._inbox.append(partial(self._live.change_caps, caps))
 
     def shut_down(self, *, drain: bool) -> None:
@@ -208,7 +199,13 @@ class EngineCore:
         self._inbox.append(partial(self._live.close, drain))
 
     def reopen(self) -> None:
-        """Takes requests again after a shutdown; for the thread that steps."""
+        """Takes requests again after a shutdown; for the thread that steps.
+
+        Whoever is still here was left by one that steps no more, and is given up (cause: shutdown).
+        """
+        if self._requests:
+            self._begin_anew(AbortCause.SHUTDOWN)
+        self._read_inbox(StepResult())
         self._live.reopen()
 
     def forget(self) -> None:
@@ -232,7 +229,26 @@ class EngineCore:
         terms: RequestTerms = DEFAULT_TERMS,
     ) -> str | None:
         """Why such a request would be rejected, in one sentence; None where it would run."""
+        wrong = malformation(request_id, prompt_token_ids, params, terms)
+        if wrong is not None:
+            return wrong
         return self._admission.refusal(Request(request_id, prompt_token_ids, params, self.clock.now_ns(), terms))
+
+    @property
+    def pool_states(self) -> Mapping[str, PoolState]:
+        """Nothing: an engine by itself has no pools."""
+        return {}
+
+    @property
+    def max_sequence_tokens(self) -> int:
+        """Prompt plus output of the longest request that can ever run here."""
+        return self._admission.max_sequence_tokens
+
+    def output_room(
+        self, prompt_token_ids: tuple[int, ...], params: SamplingParams, terms: RequestTerms = DEFAULT_TERMS
+    ) -> int:
+        """The most output tokens, up to `params.max_tokens`, with which such a request can ever run; at least 1."""
+        return self._admission.output_room(Request("", prompt_token_ids, params, self.clock.now_ns(), terms))
 
     def expire_sessions(self) -> float | None:
         """Lets go of the sessions whose time is over, as each step does too; for the thread that steps.
@@ -251,8 +267,16 @@ class EngineCore:
     def step(self) -> StepResult:
         """Runs one step. Where the executor raises, the requests of the step end as failed and the engine goes on.
 
-        Where it raises MemoryError, the next step is smaller, and only one that cannot be smaller fails.
+        Where it raises MemoryError, the next step is smaller, and only one that cannot be smaller fails. Where the step
+        itself breaks, it raises, and no request is left: half a step's books can be trusted with none.
         """
+        try:
+            return self._step()
+        except Exception:
+            self._begin_anew(AbortCause.ERROR)
+            raise
+
+    def _step(self) -> StepResult:
         started_ns = self.clock.now_ns()
         result = StepResult()
         self._read_inbox(result)
@@ -272,6 +296,25 @@ class EngineCore:
             self.totals.add(record)
             self._steps.append(record)
         return result
+
+    def _keep(self, books: EngineBooks) -> None:
+        """Goes by these books from now on. Each of them has a name here, because a step looks at all of them."""
+        self._kv = books.kv
+        self._admission = books.admission
+        self._scheduler = books.scheduler
+        self._live = books.live
+        self._computation = books.computation
+
+    def _begin_anew(self, cause: AbortCause) -> None:
+        """Gives up every request, and opens new books; caps and counts are kept, and whether requests are taken."""
+        left, earlier = tuple(self._requests.values()), self._live
+        self._keep(EngineBooks(self.executor, self._config, self.clock, self._requests, self._wanted_caps))
+        # After the new books are there: who comes in meanwhile, from another thread, comes to them or to nothing.
+        self._requests.clear()
+        self._inbox.clear()
+        self._live.succeed(earlier)
+        for request in left:
+            self._live.write_off(request, cause)
 
     def _read_inbox(self, result: StepResult) -> None:
         while self._inbox:

@@ -44,7 +44,8 @@ class RequestOutput:
 class StreamEnd:
     """How a request ended, and what it cost. `failed` is an abort by an error, which `error` tells.
 
-    `degraded` tells in one sentence what admission cut from the request so that it could run.
+    `degraded` tells in one sentence what admission cut from the request so that it could run, and `prompt_tokens` how
+    many tokens its prompt then had; None where the engine broke.
     """
 
     status: Literal["finished", "aborted", "rejected", "failed"]
@@ -58,6 +59,7 @@ class StreamEnd:
     kv_peak_blocks: int = 0
     kv_block_seconds: float = 0.0
     degraded: str | None = None
+    prompt_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def end_of(request: Request) -> StreamEnd:
         kv_peak_blocks=request.kv_peak_blocks,
         kv_block_seconds=request.kv_block_seconds,
         degraded=request.degraded,
+        prompt_tokens=len(request.prompt_token_ids),
     )
 
 

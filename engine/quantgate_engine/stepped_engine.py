@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from quantgate_engine.kv.holding import KVHolding
+from quantgate_engine.pool_state import PoolState
 from quantgate_engine.request import AbortCause, Request
 from quantgate_engine.request_terms import RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
@@ -16,8 +17,8 @@ from quantgate_engine.step_result import StepLoad, StepResult
 class SteppedEngine(Protocol):
     """Requests in, steps one at a time, what they brought out. Methods mean what EngineCore says of them.
 
-    `step` and `expire_sessions` belong to the thread that has made its claim; `add_request`, `abort`, `abort_all`, `finish` and `shut_down`
-    may be called from any thread.
+    `step` and `expire_sessions` belong to the thread that has made its claim; `add_request`, `abort`, `abort_all`,
+    `finish` and `shut_down` may be called from any thread.
     """
 
     @property
@@ -67,6 +68,14 @@ class SteppedEngine(Protocol):
     ) -> str | None: ...
 
     def expire_sessions(self) -> float | None: ...
+
+    @property
+    def pool_states(self) -> Mapping[str, PoolState]: ...
+
+    @property
+    def max_sequence_tokens(self) -> int: ...
+
+    def output_room(self, prompt_token_ids: tuple[int, ...], params: SamplingParams, terms: RequestTerms) -> int: ...
 
     def step(self) -> StepResult: ...
 

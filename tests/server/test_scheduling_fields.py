@@ -159,6 +159,15 @@ def test_pools_serve_behind_one_address(load: Callable[..., LLM]) -> None:
             assert _post(server, prompt=prompt).status_code == 200
         assert [pool.core.totals.prefill_tokens for pool in core.pools] == [1, 42]
         assert server.service.engine.max_active_requests == 2 * llm.config.max_active_requests
+        [entry] = httpx.get(f"{server.url}/v1/models").json()["data"]
+        assert [(pool["name"], pool["takes"]) for pool in entry["quantgate"]["pools"]] == [
+            ("short", "any class with 0 to 8 prompt and 0 or more output tokens"),
+            ("long", "any class with 0 or more prompt and 0 or more output tokens"),
+        ]
+        metrics = httpx.get(f"{server.url}/metrics").text
+        for pool in ("short", "long"):
+            assert f'pool_active_requests{{pool="{pool}"}} 0.0' in metrics
+            assert f'pool_kv_cache_pool_usage{{pool="{pool}"}} 0.0' in metrics
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -181,4 +190,50 @@ def test_a_chat_that_is_too_long_loses_its_oldest_turns_and_says_so(load: Callab
         if not stream:
             kept = _post(server, "chat/completions", messages=[chat[0], chat[3]], **fields)
             assert "degraded" not in kept.text
+            assert answer.json()["usage"] == kept.json()["usage"]
             assert answer.json()["choices"][0]["message"] == kept.json()["choices"][0]["message"]
+
+
+def _chat(*lengths: int) -> list[dict[str, str]]:
+    return [{"role": ("assistant", "user")[number % 2], "content": "x" * length} for number, length in
+        enumerate(lengths, start=1)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lengths", "output_tokens", "degraded"),
+    [
+        ((20, 10, 8), 40 - 10, "the oldest 32 prompt tokens were left out"),
+        ((10, 9, 14), 40 - 16, "the oldest 21 prompt tokens were left out"),
+        ((5, 5, 5), 40 - 19, None),
+        ((36,), 40 - 38, None),
+    ],
+)
+def test_a_chat_without_a_limit_gets_the_room_that_degrading_leaves(
+    load: Callable[..., LLM], lengths: tuple[int, ...], output_tokens: int, degraded: str | None
+) -> None:
+    """A message takes one token more than its text, and one opens the answer: 42 and 37 of 40, and at least 4 to draw.
+
+    A lone turn that leaves fewer has nothing to leave out: it gets those that there are.
+    """
+    llm = load(max_context_tokens=40, admission=AdmissionSettings(over_cap="degrade", min_output_tokens=4))
+    with RunningServer(llm) as server:
+        answer = _post(server, "chat/completions", messages=_chat(*lengths), ignore_eos=True, max_tokens=None).json()
+        assert answer["choices"][0].get("degraded") == degraded
+        assert answer["usage"]["completion_tokens"] == output_tokens
+        assert answer["usage"]["total_tokens"] == 40
+
+
+def test_a_small_pool_shortens_the_default_and_the_length_that_is_told(load: Callable[..., LLM]) -> None:
+    with RunningServer(load(num_kv_blocks=12, block_size=4)) as server:
+        [entry] = httpx.get(f"{server.url}/v1/models").json()["data"]
+        assert entry["max_model_len"] == 12 * 4 + 1
+        answer = _post(server, "chat/completions", messages=_chat(10), ignore_eos=True, max_tokens=None).json()
+        assert answer["usage"]["total_tokens"] == 12 * 4 + 1
+
+
+def test_a_pools_rule_bounds_the_default_where_no_other_pool_takes_the_chat(load: Callable[..., LLM]) -> None:
+    llm = load()
+    short = PoolSettings("short", llm.config, rule=PoolRule(output_tokens=TokenRange(most=8)))
+    with RunningServer(llm, core=RouterCore(pools_over(llm, [short]))) as server:
+        answer = _post(server, "chat/completions", messages=_chat(3), ignore_eos=True, max_tokens=None).json()
+        assert answer["usage"]["completion_tokens"] == 8

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.kv.holding import KVHolding
+from quantgate_engine.pool_state import PoolState
 from quantgate_engine.request import AbortCause
 from quantgate_engine.router.pool import Pool
 from quantgate_engine.router.settings import check_pools
@@ -75,6 +76,16 @@ class PoolGroup:
     def kv_greatest_holders(self) -> list[KVHolding]:
         """The stays with the most block-seconds of all that have ended, pool by pool, the costliest of each first."""
         return [stay for pool in self.pools for stay in pool.core.kv_greatest_holders()]
+
+    @property
+    def pool_states(self) -> Mapping[str, PoolState]:
+        """The pools by name, as they stand; any thread may look."""
+        return {pool.name: pool.state for pool in self.pools}
+
+    @property
+    def max_sequence_tokens(self) -> int:
+        """Prompt plus output of the longest request that some pool's engine can ever run."""
+        return max(pool.core.max_sequence_tokens for pool in self.pools)
 
     def expire_sessions(self) -> float | None:
         """In every pool, also where another one steps; the seconds until the next session's time is over."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from quantgate_engine.engine_totals import EngineTotals
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.kv.block_pool import BlockPoolError
+from quantgate_engine.malformed_request import malformation
 from quantgate_engine.request import AbortCause, Request, RequestState
 from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.router.device import Device
@@ -70,8 +71,12 @@ class RouterCore(PoolGroup):
     ) -> Request:
         """Gives a request to its pool; one that no pool takes ends as rejected in the next step.
 
-        Raises ConfigurationError where a live request has the same id, or no pool has its SLO class.
+        Raises ConfigurationError where something is of the wrong type, a live request has the same id, or no pool has
+        its SLO class. Nothing is known of the request then.
         """
+        wrong = malformation(request_id, prompt_token_ids, params, terms)
+        if wrong is not None:
+            raise ConfigurationError(wrong)
         if request_id in self._placement or request_id in self._refused:
             raise ConfigurationError(
                 f"Request id {request_id!r} belongs to a request that has not ended; choose another id."
@@ -82,7 +87,11 @@ class RouterCore(PoolGroup):
             return self._refuse(arrival)
         # Before the pool knows it: from then on the thread that steps may bring it to its end at any time.
         self._placement.enter(request_id, pool, arrival.terms)
-        return pool.core.add_request(*arrival)
+        try:
+            return pool.core.add_request(*arrival)
+        except ConfigurationError:
+            self._placement.leave(request_id, arrival.terms)
+            raise
 
     def abort(self, request_id: str, cause: AbortCause) -> None:
         """Gives a request up, in whatever state it is; does nothing where it has ended or never was."""
@@ -104,9 +113,24 @@ class RouterCore(PoolGroup):
         terms: RequestTerms = DEFAULT_TERMS,
     ) -> str | None:
         """Why such a request would be rejected, in one sentence; None where it would run."""
+        wrong = malformation(request_id, prompt_token_ids, params, terms)
+        if wrong is not None:
+            return wrong
         arrival = self._arrival(request_id, prompt_token_ids, params, terms)
         pool = self._routing.pool_for(arrival)
         return pool.core.refusal(*arrival) if pool is not None else self._routing.refusal(arrival)
+
+    def output_room(
+        self, prompt_token_ids: tuple[int, ...], params: SamplingParams, terms: RequestTerms = DEFAULT_TERMS
+    ) -> int:
+        """The most output tokens, up to `params.max_tokens`, with which some pool takes and runs such a request."""
+        return self._routing.output_room(self._arrival("", prompt_token_ids, params, terms))
+
+    def reopen(self) -> None:
+        """See `EngineCore.reopen`."""
+        super().reopen()
+        self._refused.clear()
+        self._placement.clear()
 
     def take_steps(self) -> list[StepRecord]:
         """The records of the steps since the last call, in order."""
@@ -127,7 +151,7 @@ class RouterCore(PoolGroup):
             result.tokens.extend(stepped.tokens)
             result.ended.extend(stepped.ended)
             for request in stepped.ended:
-                self._placement.leave(request)
+                self._placement.leave(request.request_id, request.terms)
             for record in pool.core.take_steps():
                 self._log(record, pool.name)
         return result

@@ -58,6 +58,13 @@ class Routing:
         able = [pool for pool in matching if pool.can_run(arrival)]
         return self._spilled(self._choose(able, self._placement.live), arrival) if able else matching[0]
 
+    def output_room(self, arrival: Arrival) -> int:
+        """The most output tokens, up to the request's own `max_tokens`, with which a pool's rule and engine take it.
+
+        1 where none does: `refusal` says why.
+        """
+        return max((pool.output_room(arrival) for pool in self._pools), default=1)
+
     def refusal(self, arrival: Arrival) -> str:
         """Why no pool takes the request, with the numbers."""
         rules = "; ".join(f"{pool.name} takes {pool.settings.rule}" for pool in self._pools)

@@ -11,6 +11,7 @@ from quantgate_engine.server.answering import Answering, answer_request
 from quantgate_engine.server.choices import make_choices
 from quantgate_engine.server.generation import Answer, Piece
 from quantgate_engine.server.json_body import JsonBodyRoute
+from quantgate_engine.server.prompt_encoding import encode_chat
 from quantgate_engine.server.prompt_scoring import score_prompts
 from quantgate_engine.server.protocol.chat import ChatCompletionRequest
 from quantgate_engine.server.service import Service
@@ -29,23 +30,18 @@ def chat_router(service: Service) -> APIRouter:
 
 async def _prepare(service: Service, body: ChatCompletionRequest) -> _Chat:
     messages = [message.for_template() for message in body.messages]
-    prompt = await service.encode(messages, "messages", template_arguments=body.chat_template_kwargs)
+    prompt = await encode_chat(service, messages, body.chat_template_kwargs)
     answer_id = service.next_id("chatcmpl")
     choices = make_choices(
         service,
         body,
         [prompt],
         answer_id=answer_id,
-        max_tokens=body.requested_tokens or _room_for_answer(service, len(prompt)),
+        max_tokens=body.requested_tokens,
         logprobs=body.top_logprobs if body.logprobs else None,
         turn_starts=await service.turn_starts(messages, prompt, body.chat_template_kwargs),
     )
     return _Chat(service, body, answer_id, choices, await score_prompts(service, [prompt], body.prompt_logprobs))
-
-
-def _room_for_answer(service: Service, prompt_tokens: int) -> int:
-    """The server's default limit, or what the context leaves; at least 1: a prompt too long is refused elsewhere."""
-    return max(1, min(service.settings.default_max_tokens, service.llm.max_context_tokens - prompt_tokens))
 
 
 class _Chat(Answering[ChatCompletionRequest]):

@@ -31,13 +31,14 @@ def make_choices(
     prompts: Sequence[tuple[int, ...]],
     *,
     answer_id: str,
-    max_tokens: int,
+    max_tokens: int | None,
     logprobs: int | None,
     turn_starts: tuple[int, ...] = (),
 ) -> list[Choice]:
     """`body.n` choices for each prompt; choice i of a prompt draws by the i-th seed made of the request's.
 
-    All but the first of a prompt are its forks, so that the prompt is computed once. turn_starts: see `RequestTerms`.
+    All but the first of a prompt are its forks, so that the prompt is computed once. max_tokens: None for the server's
+    default, or what the engine can ever run of it. turn_starts: see `RequestTerms`.
     Raises ApiError 400 where the fields do not go together, the engine has no such SLO class, or a prompt could never
     run.
     """
@@ -46,11 +47,10 @@ def make_choices(
     choices: list[Choice] = []
     for prompt in prompts:
         first_id = f"{answer_id}-{len(choices)}"
+        limit = _default_limit(service, body, prompt, turn_starts) if max_tokens is None else max_tokens
         for number in range(body.n):
             try:
-                params = (
-                    body.sampling_params(max_tokens, derived_seed(seed, number), logprobs) if max_tokens > 0 else None
-                )
+                params = body.sampling_params(limit, derived_seed(seed, number), logprobs) if limit > 0 else None
             except ConfigurationError as wrong:
                 raise bad_request(str(wrong).replace("SamplingParams.", "")) from wrong
             terms = body.terms(limit_s, fork_of=first_id if number else None, turn_starts=turn_starts)
@@ -60,10 +60,18 @@ def make_choices(
     return choices
 
 
+def _default_limit(
+    service: Service, body: GenerationRequest, prompt: tuple[int, ...], turn_starts: tuple[int, ...]
+) -> int:
+    """At least 1: a prompt that leaves no room is refused like any other."""
+    terms = body.terms(service.settings.request_timeout_s, fork_of=None, turn_starts=turn_starts)
+    return service.engine.output_room(prompt, SamplingParams(max_tokens=service.settings.default_max_tokens), terms)
+
+
 def _refuse_impossible(service: Service, choice: Choice) -> None:
     if choice.params is None:
         return
     refusal = service.engine.refusal(choice.request_id, choice.prompt_token_ids, choice.params, choice.terms)
     if refusal is not None:
-        too_long = len(choice.prompt_token_ids) + choice.params.max_tokens > service.llm.max_context_tokens
+        too_long = len(choice.prompt_token_ids) + choice.params.max_tokens > service.engine.max_sequence_tokens
         raise ApiError(400, refusal, code="context_length_exceeded" if too_long else "cannot_run")

@@ -99,10 +99,13 @@ class _Reading:
                 self._count(chunk.end)
 
     def _count(self, end: StreamEnd) -> None:
-        self._service.metrics.count_end(end, len(self._choice.prompt_token_ids), self._num_tokens)
+        given = len(self._choice.prompt_token_ids)
+        prompt_tokens = given if end.prompt_tokens is None else end.prompt_tokens
+        self._service.metrics.count_end(end, prompt_tokens, self._num_tokens)
         # A fork finds the whole prompt with the first choice of that prompt; what counts is what that one found.
         if self._choice.terms.fork_of is None:
             self._usage.cached_tokens += end.cached_prompt_tokens
+            self._usage.prompt_tokens -= given - prompt_tokens
 
     def _read(self, chunk: StreamChunk) -> Piece:
         end, answer = chunk.end, self._answer

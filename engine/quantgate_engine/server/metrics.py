@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from quantgate_engine.async_llm import AsyncLLM
@@ -64,6 +64,7 @@ class ServiceMetrics:
             lambda: engine.load.allocated_blocks / engine.num_kv_blocks,
         )
         registry.register(_Aborts(engine))
+        registry.register(_Pools(engine))
 
     def exposition(self) -> bytes:
         """The text format of Prometheus."""
@@ -120,6 +121,28 @@ class _Aborts(Collector):
         for cause in AbortCause:
             aborts.add_metric([cause.value], self._engine.aborts_by_cause.get(cause, 0))
         return [aborts]
+
+
+class _Pools(Collector):
+    """How each of several engines stands; nothing where one engine serves all."""
+
+    def __init__(self, engine: AsyncLLM) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        states = self._engine.pool_states
+        if not states:
+            return
+        active = GaugeMetricFamily("pool_active_requests", "Requests that hold KV blocks.", labels=["pool"])
+        waiting = GaugeMetricFamily("pool_waiting_requests", "Requests that wait for room.", labels=["pool"])
+        used = GaugeMetricFamily("pool_kv_cache_used_tokens", "Token slots in use.", labels=["pool"])
+        usage = GaugeMetricFamily("pool_kv_cache_pool_usage", "Allocated blocks / blocks of the pool.", labels=["pool"])
+        for name, pool in states.items():
+            active.add_metric([name], pool.load.active_requests)
+            waiting.add_metric([name], pool.load.waiting_requests)
+            used.add_metric([name], pool.load.used_tokens)
+            usage.add_metric([name], pool.load.allocated_blocks / pool.num_kv_blocks)
+        yield from (active, waiting, used, usage)
 
 
 def _latency(name: str, meaning: str, registry: CollectorRegistry) -> Histogram:

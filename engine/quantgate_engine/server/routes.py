@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import fields
 from typing import Any
 
@@ -9,6 +10,7 @@ from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
+from quantgate_engine.pool_state import PoolState
 from quantgate_engine.server.api_error import unavailable
 from quantgate_engine.server.json_body import JsonBodyRoute
 from quantgate_engine.server.protocol.text import DetokenizeRequest, TokenizeRequest
@@ -31,11 +33,12 @@ def model_router(service: Service) -> APIRouter:
             "created": service.started_s,
             "owned_by": "quantgate",
             "root": info.name,
-            "max_model_len": service.llm.max_context_tokens,
+            "max_model_len": service.engine.max_sequence_tokens,
             "quantgate": loaded
             | {
                 "max_context_tokens": service.llm.max_context_tokens,
                 "slo_classes": service.engine.slo_classes,
+                "pools": [_pool_entry(name, pool) for name, pool in service.engine.pool_states.items()],
             },
         }
 
@@ -49,6 +52,18 @@ def model_router(service: Service) -> APIRouter:
         return entry()
 
     return router
+
+
+def _pool_entry(name: str, pool: PoolState) -> dict[str, Any]:
+    return {
+        "name": name,
+        "takes": pool.takes,
+        "slo_classes": pool.slo_classes,
+        "max_model_len": pool.max_sequence_tokens,
+        "max_active_requests": pool.max_active_requests,
+        "block_size": pool.block_size,
+        "num_kv_blocks": pool.num_kv_blocks,
+    }
 
 
 def health_router(service: Service) -> APIRouter:
@@ -75,17 +90,22 @@ def text_router(service: Service) -> APIRouter:
     router = APIRouter(route_class=JsonBodyRoute)
 
     @router.post("/tokenize")
-    async def tokenize(body: TokenizeRequest) -> dict[str, Any]:
+    async def tokenize(body: TokenizeRequest) -> Response:
+        service.check_model(body.model)
         if body.messages is not None:
             messages = [message.for_template() for message in body.messages]
             tokens = await service.encode(messages, "messages", template_arguments=body.chat_template_kwargs)
         else:
             tokens = await service.encode(body.prompt or "", "prompt", add_special_tokens=body.add_special_tokens)
-        return {"tokens": tokens, "count": len(tokens), "max_model_len": service.llm.max_context_tokens}
+        answer = {"tokens": tokens, "count": len(tokens), "max_model_len": service.engine.max_sequence_tokens}
+        # Millions of tokens take a while to write.
+        return await asyncio.to_thread(JSONResponse, answer)
 
     @router.post("/detokenize")
     async def detokenize(body: DetokenizeRequest) -> dict[str, Any]:
+        service.check_model(body.model)
         service.check_token_ids(body.tokens, "tokens")
-        return {"prompt": str(service.tokenizer.decode(body.tokens, skip_special_tokens=False))}
+        text = await asyncio.to_thread(service.tokenizer.decode, body.tokens, skip_special_tokens=False)
+        return {"prompt": str(text)}
 
     return router

@@ -10,8 +10,8 @@ from typing import Any
 class Usage:
     """Tokens of one request, counted while its choices are drawn.
 
-    Each prompt counts once, however many choices it has; the tokens that stopped an answer count too. cached_tokens:
-    those of the prompts that were found in the cache.
+    Each prompt counts once, however many choices it has, without the turns that were left out so that it could run;
+    the tokens that stopped an answer count too. cached_tokens: those of the prompts that were found in the cache.
     """
 
     prompt_tokens: int

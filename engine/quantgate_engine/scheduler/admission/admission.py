@@ -41,20 +41,42 @@ class Admission:
         cap = self.caps.max_kv_tokens
         return self._kv.num_blocks if cap is None else min(self._kv.num_blocks, cap // self._kv.block_size)
 
+    @property
+    def max_sequence_tokens(self) -> int:
+        """Prompt plus output of the longest request that can ever run: by its context, and alone in the KV cache.
+
+        The last token is never stored, so a sequence may be one longer than its slots.
+        """
+        return min(self.caps.max_context_tokens, self.capacity_blocks * self._kv.block_size + 1)
+
+    def output_room(self, request: Request) -> int:
+        """The most output tokens, up to the request's `max_tokens`, with which it can ever run; at least 1.
+
+        It is for requests that leave the length to the engine. Where the policy would leave out the oldest turns, it
+        is what the rest has room for. `request` is changed by the question: make one for it.
+        """
+        asked, prompt = request.params.max_tokens, len(request.prompt_token_ids)
+        self._policy.fit_context(request, self.max_sequence_tokens)
+        if len(request.prompt_token_ids) + request.params.max_tokens <= self.max_sequence_tokens:
+            return request.params.max_tokens
+        return max(1, min(asked, self.max_sequence_tokens - prompt))
+
     def refusal(self, request: Request) -> str | None:
         """Why the request could never run, with the numbers; None where it can. Degrades it, if that is the policy."""
         if not request.prompt_token_ids:
             return f"Request {request.request_id} has an empty prompt; expected at least 1 token."
         params = request.params
-        token_ids = (*request.prompt_token_ids, *params.forced_token_ids, *params.logit_bias)
-        if min(token_ids) < 0 or max(token_ids) >= self._vocab_size:
-            return (
-                f"Request {request.request_id} has token ids from {min(token_ids)} to {max(token_ids)}; "
-                f"expected 0 to {self._vocab_size - 1}, the model's vocabulary."
-            )
-        # The last token is never stored, so a sequence may be one longer than its slots.
-        slots = self.capacity_blocks * self._kv.block_size
-        self._policy.fit_context(request, min(self.caps.max_context_tokens, slots + 1))
+        for place, token_ids in (
+            ("its prompt", request.prompt_token_ids),
+            ("forced_token_ids", params.forced_token_ids),
+            ("logit_bias", params.logit_bias),
+        ):
+            if token_ids and (min(token_ids) < 0 or max(token_ids) >= self._vocab_size):
+                return (
+                    f"Request {request.request_id} has token ids from {min(token_ids)} to {max(token_ids)} in {place}; "
+                    f"expected 0 to {self._vocab_size - 1}, the model's vocabulary."
+                )
+        self._policy.fit_context(request, self.max_sequence_tokens)
         prompt, output = len(request.prompt_token_ids), request.params.max_tokens
         sizes = f"Request {request.request_id} can never run: {prompt} prompt tokens and max_tokens {output}"
         if prompt + output > self.caps.max_context_tokens:
@@ -95,16 +117,16 @@ class Admission:
         before = self.estimator.crowd([*running(), *ahead])
         if before.size >= self.caps.max_active_requests:
             return (
-                f"Request {request.request_id} was rejected: {before.size} requests are active or about to be, and the "
-                f"cap max_active_requests is {self.caps.max_active_requests}; send it again later."
+                f"Request {request.request_id} was rejected: every place is taken (active or about to be: "
+                f"{before.size}, max_active_requests: {self.caps.max_active_requests}); send it again later."
             )
         taken = sum(self._kv.blocks_for(self.estimator.promise(other)) for other in ahead)
         if self._fitting_start(request, self._sharing.start_of(request), before, taken) is None:
             free = min(self._kv.unpromised_blocks, self.capacity_blocks - self._kv.committed_blocks) - taken
             return (
-                f"Request {request.request_id} was rejected: it needs "
-                f"{self._kv.blocks_for(self.estimator.promise(request))} KV blocks to start, and {max(0, free)} are "
-                f"free, {self._watermark_blocks} of which are kept back; send it again later."
+                f"Request {request.request_id} was rejected: it finds too few KV blocks to start (needed: "
+                f"{self._kv.blocks_for(self.estimator.promise(request))}, free: {max(0, free)}, kept back of those: "
+                f"{self._watermark_blocks}); send it again later."
             )
         return None
 
