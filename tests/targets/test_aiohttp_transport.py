@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
+import ssl
 import sys
 from collections.abc import Awaitable, Callable
 
+import aiohttp
 import pytest
+from aiohttp.client_reqrep import ConnectionKey
 
 from quantgate.targets.openai.aiohttp_transport import AiohttpTransport
 from quantgate.targets.openai.transport import Breakage, TransportError
@@ -259,6 +262,41 @@ def test_connections_that_never_come_about(url: str, breakage: Breakage) -> None
             assert raised.value.breakage == breakage
 
         asyncio.run(served(connection, use))
+
+
+@pytest.mark.parametrize(
+    ("os_error", "kind", "detail"),
+    [
+        (ssl.SSLCertVerificationError(1, "..."), aiohttp.ClientConnectorCertificateError, "self-signed certificate"),
+        (ssl.SSLError(1, "..."), aiohttp.ClientConnectorSSLError, "wrong version number"),
+    ],
+)
+def test_what_tls_has_against_a_server_is_said_without_the_librarys_own_words(
+    monkeypatch: pytest.MonkeyPatch,
+    os_error: ssl.SSLError,
+    kind: type[aiohttp.ClientConnectorError],
+    detail: str,
+) -> None:
+    """The attributes are those that OpenSSL's errors have."""
+    os_error.reason = "WRONG_VERSION_NUMBER"
+    if isinstance(os_error, ssl.SSLCertVerificationError):
+        os_error.verify_message = "self-signed certificate"
+    key = ConnectionKey("server", 443, is_ssl=True, ssl=True, proxy=None, proxy_auth=None, proxy_headers_hash=None)
+
+    async def request(*_: object, **__: object) -> None:
+        raise kind(key, os_error)
+
+    monkeypatch.setattr(aiohttp.ClientSession, "request", request)
+
+    async def use(transport: AiohttpTransport, url: str) -> None:
+        with pytest.raises(TransportError) as raised:
+            await post(transport, url)
+        assert (raised.value.breakage, raised.value.detail) == ("tls", detail)
+
+    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Nobody comes."""
+
+    asyncio.run(served(connection, use))
 
 
 def test_a_redirect_is_an_answer_and_is_not_followed() -> None:

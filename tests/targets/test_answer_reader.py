@@ -76,10 +76,10 @@ def test_tool_calls_count_as_text_that_came() -> None:
     assert reader.finish_reason == "tool_calls"
 
 
-def test_the_end_token_is_counted_with_the_event_that_ended_the_answer() -> None:
+def test_the_event_that_ends_an_answer_is_no_token_where_only_the_usage_counts_it() -> None:
     events, reader = read(COMPLETIONS, completion("Hi"), completion("", finish_reason="stop"), usage(3, 2), DONE)
     assert texts(events) == [("Hi", False), ("", False)]
-    assert reader.count(None) == ((1, 1), (), "usage")
+    assert reader.count(None) == ((1, 0), (), "usage")
     _, without = read(COMPLETIONS, completion("Hi"), completion("", finish_reason="stop"), usage(3, 1), DONE)
     assert without.count(None) == ((1, 0), (), "usage")
 
@@ -165,13 +165,44 @@ def test_an_error_in_a_field_of_its_own() -> None:
         (event({"text": "a"}), "it has no choices"),
         (event({"choices": [1]}), "a choice is no object"),
         (event({"choices": [{"text": 1}]}), "text is no text"),
-        (event({"choices": [{"text": "a", "token_ids": "x"}]}), "token_ids is no list of integers"),
-        (event({"choices": [], "usage": {"completion_tokens": -1}}), "completion_tokens is no count"),
+        (event({"choices": [{"text": "a", "token_ids": "x"}]}), "token_ids is no list of token ids"),
+        (event({"choices": [{"text": "a", "token_ids": [2**70]}]}), "token_ids is no list of token ids"),
+        (event({"choices": [{"text": "a", "token_ids": [-1]}]}), "token_ids is no list of token ids"),
+        (event({"choices": [{"text": "a", "token_ids": [True]}]}), "token_ids is no list of token ids"),
+        (b"data: " + b"[" * 100_000 + b"\n\n", "it is no JSON"),
     ],
 )
 def test_a_malformed_event_says_what_is_wrong(data: bytes, what: str) -> None:
     with pytest.raises(MalformedEventError, match=f"^{what}$"):
         read(COMPLETIONS, data, b"")
+
+
+@pytest.mark.parametrize(
+    ("told", "read_as"),
+    [
+        ("x", Usage()),
+        ([], Usage()),
+        ({"completion_tokens": -1, "prompt_tokens": 2**64}, Usage()),
+        ({"completion_tokens": True, "prompt_tokens": 5}, Usage(5)),
+        ({"completion_tokens": 2.0, "prompt_tokens": 5.5}, Usage(None, 2)),
+        ({"prompt_tokens_details": {"cached_tokens": "many"}}, Usage()),
+    ],
+)
+def test_what_cannot_be_read_of_a_usage_is_not_told(told: object, read_as: Usage) -> None:
+    events, reader = read(COMPLETIONS, completion("a"), event({"choices": [], "usage": told}), DONE)
+    assert (texts(events), reader.usage) == ([("a", False)], read_as)
+
+
+def test_notes_behind_an_answer_are_no_part_of_it() -> None:
+    notes = (event({"id": "x"}), event({"choices": None, "usage": {"completion_tokens": 1}}), event({"timings": {}}))
+    events, reader = read(COMPLETIONS, completion("a"), *notes, DONE)
+    assert (texts(events), reader.usage) == ([("a", False)], Usage(None, 1))
+
+
+def test_one_function_call_of_older_servers_counts_as_text_that_came() -> None:
+    call = {"name": "find", "arguments": "{}"}
+    events, _ = read(CHAT, chat_delta("function_call", function_call=call), DONE)
+    assert texts(events) == [("find{}", False)]
 
 
 def test_a_delta_that_is_no_object_is_malformed() -> None:

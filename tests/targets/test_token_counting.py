@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quantgate.targets.openai.token_counting import Chunk, TokenCount, count_tokens
+from quantgate.targets.openai.believable import Chunk, believed_total
+from quantgate.targets.openai.token_counting import TokenCount, count_tokens
 
 
 class WordTokenizer:
@@ -45,10 +46,47 @@ def test_usage_says_that_every_chunk_is_one_token() -> None:
     assert count_tokens(chunks("Hello", " wor", "ld"), 3, WORDS) == TokenCount((1, 1, 1), "usage")
 
 
-@pytest.mark.parametrize(("total", "expected"), [(2, (1, 1, 0)), (3, (1, 1, 1))])
-def test_usage_may_count_the_end_token(total: int, expected: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("total", [2, 3])
+def test_an_end_token_that_only_usage_counts_has_no_time(total: int) -> None:
+    """The event that ends an answer often comes with the last text: its gap is none between two tokens."""
     counted = count_tokens([*chunks("a", "b"), Chunk(is_stop=True)], total, None)
-    assert counted == TokenCount(expected, "usage")
+    assert counted == TokenCount((1, 1, 0), "usage")
+
+
+def test_an_end_token_that_the_server_shows_counts() -> None:
+    assert count_tokens([Chunk("a", (1,)), Chunk(token_ids=(2,))], 2, None) == TokenCount((1, 1), "ids", (1, 2))
+
+
+def test_an_end_token_alone_is_the_answer() -> None:
+    assert count_tokens([Chunk(is_stop=True)], 1, None) == TokenCount((1,), "usage")
+    assert count_tokens([Chunk(is_stop=True)], 0, None) == TokenCount((0,), "usage")
+
+
+@pytest.mark.parametrize("tokenizer", [None, WORDS])
+def test_a_total_above_what_was_asked_for_is_not_believed(tokenizer: Any) -> None:
+    seen = count_tokens(chunks("a", " b"), None, tokenizer, limit=10)
+    assert count_tokens(chunks("a", " b"), 100_000_000, tokenizer, limit=10) == seen
+    assert seen.per_chunk == (1, 1)
+
+
+def test_ids_and_log_probs_above_what_was_asked_for_are_not_believed() -> None:
+    counted = count_tokens([Chunk("a", (1, 2, 3), 3), Chunk("b", (4,), 1)], 4, None, limit=3)
+    assert counted == TokenCount((1, 1), "chunks")
+
+
+def test_where_nobody_knows_the_limit_the_text_bounds_the_total() -> None:
+    """Two texts of 1 and 4 bytes, and a token in each chunk that may not show."""
+    assert believed_total(7, chunks("a", "🙂"), None) == 7
+    assert believed_total(8, chunks("a", "🙂"), None) is None
+
+
+@pytest.mark.parametrize("total", [0, 1])
+def test_a_total_that_would_erase_times_that_were_seen_is_not_believed(total: int) -> None:
+    assert count_tokens(chunks("a", "b", "c"), total, None) == TokenCount((1, 1, 1), "chunks")
+
+
+def test_the_last_text_has_a_token_so_that_its_time_is_the_answers_end() -> None:
+    assert count_tokens(chunks("abcdefgh", "i", "j"), 2, None) == TokenCount((1, 0, 1), "spread")
 
 
 def test_a_token_belongs_to_the_chunk_that_completes_it() -> None:
@@ -67,7 +105,7 @@ def test_retokenized_counts_are_scaled_to_the_usage() -> None:
 
 
 def test_without_a_tokenizer_the_usage_is_spread_by_length_of_text() -> None:
-    assert count_tokens(chunks("abcd", "ef", "gh"), 4, None) == TokenCount((2, 1, 1), "chunks")
+    assert count_tokens(chunks("abcd", "ef", "gh"), 4, None) == TokenCount((2, 1, 1), "spread")
 
 
 def test_without_anything_every_chunk_is_one_token() -> None:
@@ -92,16 +130,22 @@ CHUNKS = st.lists(
 )
 
 
-@given(chunks=CHUNKS, total=st.none() | st.integers(0, 40), tokenizer=st.sampled_from([None, WORDS]))
-def test_counts_add_up_to_the_usage_and_start_with_the_first_chunk(
-    chunks: list[Chunk], total: int | None, tokenizer: Any
+@given(
+    chunks=CHUNKS,
+    total=st.none() | st.integers(0, 40),
+    tokenizer=st.sampled_from([None, WORDS]),
+    limit=st.none() | st.integers(1, 30),
+)
+def test_counts_add_up_to_a_believed_usage_and_give_both_ends_of_the_text_a_token(
+    chunks: list[Chunk], total: int | None, tokenizer: Any, limit: int | None
 ) -> None:
-    counted = count_tokens(chunks, total, tokenizer)
+    counted = count_tokens(chunks, total, tokenizer, limit)
     assert len(counted.per_chunk) == len(chunks)
     assert min(counted.per_chunk) >= 0
-    if total is not None:
+    if believed_total(total, chunks, limit) is not None:
         assert sum(counted.per_chunk) == total
-    if counted.counted_by in ("retokenized", "chunks") and any(counted.per_chunk):
+    if counted.counted_by in ("retokenized", "spread", "chunks") and any(counted.per_chunk):
         assert counted.per_chunk[0] >= 1
+        assert counted.per_chunk[-1] >= 1 or sum(counted.per_chunk) == 1
     if counted.token_ids:
         assert len(counted.token_ids) == sum(counted.per_chunk)

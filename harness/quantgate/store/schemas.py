@@ -44,7 +44,7 @@ REQUESTS = _schema(
         _column("last_token_ns", pa.int64(), "ns", "driver"),
         _column("ended_ns", pa.int64(), "ns", "driver", nullable=False),
         _column("token_times_ns", pa.list_(pa.int64()), "ns", "driver", nullable=False),
-        _column("counted_by", pa.string(), "engine|ids|logprobs|usage|retokenized|chunks", nullable=False),
+        _column("counted_by", pa.string(), "engine|ids|logprobs|usage|retokenized|spread|chunks", nullable=False),
         _column("chunks", pa.int32(), "count", nullable=False),
         _column("first_answer_ns", pa.int64(), "ns", "driver"),
         _column("attempts", pa.int32(), "count", nullable=False),

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 ErrorKind = Literal[
-    "connect", "timeout", "status_4xx", "status_429", "status_5xx", "early_close", "malformed_event", "server_error"
-]
+    "connect", "timeout", "status_4xx", "status_429", "status_5xx", "early_close", "malformed_event", "server_error",
+    "empty_answer",
+]  # fmt: skip
 """Why a request failed: no connection; silence for too long; refused by status; the stream ended without its end; an
-event that is no JSON or lacks its fields; an error that the server reported inside the stream."""
+event that is no JSON or lacks its fields; an error that the server reported inside the stream; an answer that came to
+its end without a token, where at least one was asked for."""
 
-TokenCounting = Literal["engine", "ids", "logprobs", "usage", "retokenized", "chunks"]
+TokenCounting = Literal["engine", "ids", "logprobs", "usage", "retokenized", "spread", "chunks"]
 """Where the count of tokens per chunk comes from, best first: the engine itself; token ids or log-probs that the server
-sent with each chunk; the server's usage, where it equals the number of chunks; the text tokenized again; or nothing
-better than counting each chunk as one token."""
+sent with each chunk; the server's usage, where it equals the number of chunks; the text tokenized again; the server's
+total, spread over the chunks by length of text; or nothing better than counting each chunk as one token."""
 
 
 @dataclass(frozen=True, slots=True)

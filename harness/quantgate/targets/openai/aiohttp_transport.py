@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import socket
+import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -115,6 +116,14 @@ def _unknown() -> int | None:
     return None
 
 
+def _distrust(error: Exception) -> str:
+    """What TLS has against a server, without the library's own words around it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    reason = error.reason if isinstance(error, ssl.SSLError) else None
+    return (reason or type(error).__name__).replace("_", " ").lower()
+
+
 @contextmanager
 def _breakages() -> Iterator[None]:
     """aiohttp's errors in our words, the special ones first."""
@@ -122,8 +131,10 @@ def _breakages() -> Iterator[None]:
         yield
     except aiohttp.ClientConnectorDNSError as error:
         raise TransportError("unknown_host") from error
-    except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientSSLError) as error:
-        raise TransportError("tls", str(error)) from error
+    except aiohttp.ClientConnectorCertificateError as error:
+        raise TransportError("tls", _distrust(error.certificate_error)) from error
+    except aiohttp.ClientSSLError as error:
+        raise TransportError("tls", _distrust(error.os_error)) from error
     except aiohttp.ConnectionTimeoutError as error:
         raise TransportError("connect_timeout") from error
     except aiohttp.ClientConnectorError as error:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
+from quantgate.json_text import parse_json
 from quantgate.targets.base import TokenEvent
 from quantgate.targets.openai.api.dialect import Dialect
+from quantgate.targets.openai.believable import Chunk
 from quantgate.targets.openai.errors import message_of, one_line
-from quantgate.targets.openai.piece import MalformedEventError, StreamPiece, Usage
+from quantgate.targets.openai.finish_reasons import ENDS_BY_TOKEN
+from quantgate.targets.openai.piece import MalformedEventError, StreamPiece, Usage, usage_in
 from quantgate.targets.openai.sse import OversizedEventError, SseDecoder, SseEvent
 from quantgate.targets.openai.surrogates import SurrogateJoiner
-from quantgate.targets.openai.token_counting import Chunk, count_tokens
+from quantgate.targets.openai.token_counting import count_tokens
 from quantgate.targets.transfer import TokenCounting
 from quantgate.workload.tokenizer import Tokenizer
 
@@ -75,12 +77,15 @@ class AnswerReader:
                 # Its token was counted with the half that came.
                 yield self._note(Chunk(rest, (), 0, is_stop=True), TokenEvent(text=rest, reasoning=reasoning))
 
-    def count(self, tokenizer: Tokenizer | None) -> tuple[tuple[int, ...], tuple[int, ...], TokenCounting]:
+    def count(
+        self, tokenizer: Tokenizer | None, limit: int | None = None
+    ) -> tuple[tuple[int, ...], tuple[int, ...], TokenCounting]:
         """Tokens of each event that was given, the answer's token ids, and where the counts come from.
 
-        An event in which reasoning turned into the answer was given as two: its tokens count with the first.
+        limit: the most tokens that were asked for; counts of the server beyond it are not believed. An event in which
+        reasoning turned into the answer was given as two: its tokens count with the first.
         """
-        counted = count_tokens(self._chunks, self.usage.completion_tokens, tokenizer)
+        counted = count_tokens(self._chunks, self.usage.completion_tokens, tokenizer, limit)
         per_event = [
             count if index == 0 else 0
             for count, events in zip(counted.per_chunk, self._events_of_chunk, strict=True)
@@ -98,13 +103,15 @@ class AnswerReader:
         document = _parsed(event)
         if document.get("error") or document.get("object") == "error" or event.kind == "error":
             raise ServerReportedError(one_line(message_of(document)) or "no reason given")
-        piece = self._dialect.read(document)
+        # Servers and proxies put notes of their own behind an answer.
+        beside = bool(self._chunks) and document.get("choices") is None
+        piece = StreamPiece(usage=usage_in(document)) if beside else self._dialect.read(document)
         self.usage = piece.usage or self.usage
         yield from self._token_events(piece)
         self.finish_reason = piece.finish_reason or self.finish_reason
 
     def _token_events(self, piece: StreamPiece) -> Iterator[TokenEvent]:
-        is_stop = piece.finish_reason == "stop" and not piece.has_tokens
+        is_stop = piece.finish_reason in ENDS_BY_TOKEN and not piece.has_tokens
         if not (piece.has_tokens or is_stop):
             return
         ids = piece.token_ids or ()
@@ -128,7 +135,7 @@ class AnswerReader:
 
 def _parsed(event: SseEvent) -> dict[str, Any]:
     try:
-        document = json.loads(event.data)
+        document = parse_json(event.data)
     except ValueError:
         raise MalformedEventError("it is no JSON") from None
     if not isinstance(document, dict):
@@ -138,7 +145,7 @@ def _parsed(event: SseEvent) -> dict[str, Any]:
 
 def _is_document(event: SseEvent) -> bool:
     try:
-        json.loads(event.data)
+        parse_json(event.data)
     except ValueError:
         return event.data.strip() == _DONE
     return True

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from quantgate.json_text import parse_json
 from quantgate.targets.openai.aiohttp_transport import AiohttpTransport
 from quantgate.targets.openai.errors import (
     EndpointError,
@@ -164,7 +165,7 @@ class Endpoint:
 
     def _parse(self, path: str, body: bytes) -> Any:
         try:
-            return json.loads(body)
+            return parse_json(body)
         except ValueError:
             what = "a web page" if body.lstrip().startswith(b"<") else "no JSON"
             raise not_an_api(self.url_of(path), what) from None

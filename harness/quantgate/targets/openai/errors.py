@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from typing import Any
 
+from quantgate.json_text import parse_json
 from quantgate.targets.openai.transport import Breakage, TransportError
 from quantgate.targets.transfer import ErrorKind
 from quantgate_engine.errors import ConfigurationError, RunError
 
 _SHOWN_CHARACTERS = 200
+_MESSAGE_KEYS = ("error", "message", "detail", "msg")
 _PAGE_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
@@ -119,6 +120,30 @@ def no_stream(url: str, what: str) -> EndpointError:
     )
 
 
+def unreadable_event(url: str, what: str) -> EndpointError:
+    return EndpointError(
+        f"{url}: an event of the stream cannot be read ({what}); check that the server is compatible.",
+        "malformed_event",
+        200,
+    )
+
+
+def reported_in_stream(url: str, said: str) -> EndpointError:
+    return EndpointError(
+        f"{url}: the server reported an error in its stream ({said}); look at its log.", "server_error", 200
+    )
+
+
+def empty_answer(url: str, asked: int | None) -> EndpointError:
+    """`asked`: the most tokens that were asked for, where that is known."""
+    wanted = "an answer was" if asked is None else "a token was" if asked == 1 else f"up to {asked} were"
+    return EndpointError(
+        f"{url}: the answer came to its end without a token, though {wanted} asked for; look at the server's log.",
+        "empty_answer",
+        200,
+    )
+
+
 def kind_of_status(status: int) -> ErrorKind:
     if status == 429:
         return "status_429"
@@ -131,7 +156,7 @@ def said_in(body: bytes) -> str:
     """What an error body says, in one line: OpenAI's shape, FastAPI's, plain text, or the title of a page."""
     text = body.decode("utf-8", errors="replace")
     try:
-        return one_line(message_of(json.loads(text)))
+        return one_line(message_of(parse_json(text)))
     except ValueError:
         title = _PAGE_TITLE.search(text)
         if title is not None:
@@ -144,15 +169,12 @@ def message_of(document: Any) -> str:
 
     Nothing else of it is quoted: FastAPI's list of problems repeats the input, prompts included.
     """
-    if isinstance(document, str):
-        return document
-    if isinstance(document, list):
-        return message_of(document[0]) if document else ""
-    if isinstance(document, dict):
-        for key in ("error", "message", "detail", "msg"):
-            if document.get(key):
-                return message_of(document[key])
-    return ""
+    while isinstance(document, dict | list) and document:
+        if isinstance(document, list):
+            document = document[0]
+        else:
+            document = next((document[key] for key in _MESSAGE_KEYS if document.get(key)), None)
+    return document if isinstance(document, str) else ""
 
 
 def one_line(text: str) -> str:

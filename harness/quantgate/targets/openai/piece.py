@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+_LARGEST = 2**31 - 1
+"""What the tables hold of a token id or a count of tokens: no vocabulary or context comes near it."""
+
 
 class MalformedEventError(ValueError):
     """An event that is no JSON or lacks its fields; the message says what is wrong in a few words."""
@@ -70,8 +73,8 @@ def token_ids_in(choice: dict[str, Any]) -> tuple[int, ...] | None:
     ids = choice.get("token_ids")
     if ids is None:
         return None
-    if not isinstance(ids, list) or not all(isinstance(token_id, int) for token_id in ids):
-        raise MalformedEventError("token_ids is no list of integers")
+    if not isinstance(ids, list) or not all(type(token_id) is int and 0 <= token_id <= _LARGEST for token_id in ids):
+        raise MalformedEventError("token_ids is no list of token ids")
     return tuple(ids)
 
 
@@ -82,12 +85,13 @@ def listed(holder: Any, key: str) -> int | None:
 
 
 def usage_in(document: dict[str, Any]) -> Usage | None:
-    """vLLM, SGLang and llama.cpp send it with the last event, others with every one."""
+    """vLLM, SGLang and llama.cpp send it with the last event, others with every one.
+
+    A usage that cannot be read is not told: the answer beside it is none the worse.
+    """
     usage = document.get("usage")
-    if usage is None:
-        return None
     if not isinstance(usage, dict):
-        raise MalformedEventError("usage is no object")
+        return None
     details = usage.get("prompt_tokens_details")
     return Usage(
         prompt_tokens=_count(usage, "prompt_tokens"),
@@ -98,6 +102,6 @@ def usage_in(document: dict[str, Any]) -> Usage | None:
 
 def _count(holder: dict[str, Any], key: str) -> int | None:
     value = holder.get(key)
-    if value is not None and (not isinstance(value, int) or value < 0):
-        raise MalformedEventError(f"{key} is no count")
-    return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # JSON has one kind of number: 10.0 is ten.
+    return value if type(value) is int and 0 <= value <= _LARGEST else None

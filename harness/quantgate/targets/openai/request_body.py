@@ -19,6 +19,12 @@ class RequestBody:
     dialect: Dialect
     fields: dict[str, Any]
 
+    @property
+    def output_limit(self) -> int | None:
+        """The most output tokens that it asks for; None where `extra_body` took the limit out."""
+        limits = [self.fields.get(name) for name in ("max_tokens", "max_completion_tokens")]
+        return max((limit for limit in limits if isinstance(limit, int)), default=None)
+
 
 class BodyBuilder:
     """Decoding is greedy: arms differ in their weights, never in their luck.

@@ -30,7 +30,7 @@ def _read(document: dict[str, Any]) -> StreamPiece:
     if not isinstance(delta, dict):
         raise MalformedEventError("delta is no object")
     return StreamPiece(
-        text=text_at(delta, "content", "refusal") + _called(delta.get("tool_calls")),
+        text=text_at(delta, "content", "refusal") + _called(delta),
         reasoning_text=text_at(delta, "reasoning_content", "reasoning"),
         token_ids=token_ids_in(choice),
         logprob_tokens=listed(choice.get("logprobs"), "content"),
@@ -39,10 +39,14 @@ def _read(document: dict[str, Any]) -> StreamPiece:
     )
 
 
-def _called(tool_calls: Any) -> str:
-    """The text of tool calls that the server has parsed out of the answer: its tokens came all the same."""
-    calls = tool_calls if isinstance(tool_calls, list) else []
-    functions = [call.get("function") for call in calls if isinstance(call, dict)]
+def _called(delta: dict[str, Any]) -> str:
+    """The text of tool calls that the server has parsed out of the answer: its tokens came all the same.
+
+    Older servers give one call, as `function_call`.
+    """
+    calls = delta.get("tool_calls")
+    functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    functions.append(delta.get("function_call"))
     parts = [
         (text_at(called, "name"), text_at(called, "arguments")) for called in functions if isinstance(called, dict)
     ]
