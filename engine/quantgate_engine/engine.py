@@ -5,32 +5,27 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
 from functools import partial
 
 from quantgate_engine.clock import Clock
 from quantgate_engine.config import EngineConfig
-from quantgate_engine.engine_books import EngineBooks
 from quantgate_engine.engine_totals import EngineTotals
+from quantgate_engine.engine_view import EngineView
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.base import Executor
-from quantgate_engine.kv.holding import HoldingLimits, KVHolding, LongHolder, long_holders
 from quantgate_engine.malformed_request import malformation
-from quantgate_engine.pool_state import PoolState
 from quantgate_engine.request import AbortCause, Request
 from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.scheduler.admission.caps import Caps
 from quantgate_engine.step_record import StepRecord
-from quantgate_engine.step_result import StepLoad, StepResult, StepWork, make_record
+from quantgate_engine.step_result import StepResult, StepWork, make_record
 
 # Hours of steps. Who never takes the records loses the oldest (their indices show the gap), never the memory.
 _STEP_LOG_LIMIT = 250_000
 
-_Note = Callable[[StepResult], None]
 
-
-class EngineCore:
+class EngineCore(EngineView):
     """Owns the requests, the books of the KV cache, and the executor.
 
     `add_request`, `abort`, `finish`, `set_caps` and `shut_down` may be called from any thread at any time, also while a
@@ -40,77 +35,11 @@ class EngineCore:
     """
 
     def __init__(self, executor: Executor, config: EngineConfig, clock: Clock) -> None:
-        self.executor = executor
-        self.clock = clock
+        super().__init__(executor, config, clock)
         self.totals = EngineTotals()
-        self._config = config
-        self._requests: dict[str, Request] = {}
-        self._wanted_caps = Caps(
-            executor.max_context_tokens, config.max_active_requests, config.admission.max_kv_tokens
-        )
-        self._keep(EngineBooks(executor, config, clock, self._requests, self._wanted_caps))
         self._ranks = itertools.count()
-        self._inbox: deque[_Note] = deque()
         self._steps: deque[StepRecord] = deque(maxlen=_STEP_LOG_LIMIT)
         self._driver = threading.Lock()
-
-    @property
-    def has_work(self) -> bool:
-        """Whether `step` has anything to do."""
-        return bool(self._inbox or self._requests)
-
-    @property
-    def aborts_by_cause(self) -> Mapping[AbortCause, int]:
-        """Requests given up so far; causes that never came up may be missing."""
-        return self._live.aborts_by_cause
-
-    @property
-    def load(self) -> StepLoad:
-        """Queues and cache as they stand; any thread may look."""
-        return StepLoad(
-            active_requests=self._scheduler.num_active,
-            waiting_requests=self._scheduler.num_waiting,
-            used_tokens=self._kv.stored_tokens,
-            allocated_blocks=self._kv.held_blocks,
-            slot_utilization=self._kv.slot_utilization,
-        )
-
-    @property
-    def num_kv_blocks(self) -> int:
-        """Blocks of the KV cache's pool."""
-        return self.executor.num_blocks
-
-    @property
-    def max_active_requests(self) -> int:
-        """Requests that may hold KV at once."""
-        return self.caps.max_active_requests
-
-    @property
-    def slo_classes(self) -> tuple[str, ...]:
-        """Names of the SLO classes that requests may have, the most urgent first."""
-        return self._config.batching.class_names
-
-    @property
-    def held_blocks(self) -> int:
-        """KV blocks that requests, or sessions between two turns, hold now."""
-        return self._kv.held_blocks
-
-    @property
-    def caps(self) -> Caps:
-        """The hard caps of admission as they stand."""
-        return self._admission.caps
-
-    def kv_holdings(self) -> list[KVHolding]:
-        """Who holds KV blocks, how many and for how long, those with the most first; for the thread that steps."""
-        return self._kv.holdings(self.clock.now_ns())
-
-    def kv_long_holders(self, limits: HoldingLimits | None = None) -> list[LongHolder]:
-        """Of `kv_holdings`, those that are a finding: far above the median, or holding for very long."""
-        return long_holders(self.kv_holdings(), limits or HoldingLimits())
-
-    def kv_greatest_holders(self) -> list[KVHolding]:
-        """The stays in the KV cache with the most block-seconds of all that have ended, the costliest first."""
-        return self._kv.greatest_holders.listing()
 
     def claim(self) -> None:
         """Makes the caller the one that steps the engine; raises RunError where somebody is already."""
@@ -235,11 +164,6 @@ class EngineCore:
         return self._admission.refusal(Request(request_id, prompt_token_ids, params, self.clock.now_ns(), terms))
 
     @property
-    def pool_states(self) -> Mapping[str, PoolState]:
-        """Nothing: an engine by itself has no pools."""
-        return {}
-
-    @property
     def max_sequence_tokens(self) -> int:
         """Prompt plus output of the longest request that can ever run here."""
         return self._admission.max_sequence_tokens
@@ -271,44 +195,33 @@ class EngineCore:
         itself breaks, it raises, and no request is left: half a step's books can be trusted with none.
         """
         try:
-            return self._step()
+            started_ns = self.clock.now_ns()
+            result = StepResult()
+            self._read_inbox(result)
+            self._kv.sessions.expire(started_ns)
+            plan = self._scheduler.plan(started_ns)
+            load = self.load
+            work = StepWork(plan, computed=plan)
+            sampled = self._computation.compute(work, result) if plan.has_work else []
+            self._computation.count(work)
+            self._read_inbox(result)
+            self._computation.take_tokens(work.computed, sampled, result)
+            if not self._requests:
+                self._kv.check()
+            if plan.has_work or plan.preemptions or result.ended:
+                duration_ns = self.clock.now_ns() - started_ns
+                record = make_record(self.totals.steps, started_ns, duration_ns, load, work, result.ended)
+                self.totals.add(record)
+                self._steps.append(record)
+            return result
         except Exception:
             self._begin_anew(AbortCause.ERROR)
             raise
 
-    def _step(self) -> StepResult:
-        started_ns = self.clock.now_ns()
-        result = StepResult()
-        self._read_inbox(result)
-        self._kv.sessions.expire(started_ns)
-        plan = self._scheduler.plan(started_ns)
-        load = self.load
-        work = StepWork(plan, computed=plan)
-        sampled = self._computation.compute(work, result) if plan.has_work else []
-        self._computation.count(work)
-        self._read_inbox(result)
-        self._computation.take_tokens(work.computed, sampled, result)
-        if not self._requests:
-            self._kv.check()
-        if plan.has_work or plan.preemptions or result.ended:
-            duration_ns = self.clock.now_ns() - started_ns
-            record = make_record(self.totals.steps, started_ns, duration_ns, load, work, result.ended)
-            self.totals.add(record)
-            self._steps.append(record)
-        return result
-
-    def _keep(self, books: EngineBooks) -> None:
-        """Goes by these books from now on. Each of them has a name here, because a step looks at all of them."""
-        self._kv = books.kv
-        self._admission = books.admission
-        self._scheduler = books.scheduler
-        self._live = books.live
-        self._computation = books.computation
-
     def _begin_anew(self, cause: AbortCause) -> None:
         """Gives up every request, and opens new books; caps and counts are kept, and whether requests are taken."""
         left, earlier = tuple(self._requests.values()), self._live
-        self._keep(EngineBooks(self.executor, self._config, self.clock, self._requests, self._wanted_caps))
+        self._open_books()
         # After the new books are there: who comes in meanwhile, from another thread, comes to them or to nothing.
         self._requests.clear()
         self._inbox.clear()

@@ -8,7 +8,7 @@ from quantgate_engine.clock import Clock
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.kv.kv_manager import KVManager
 from quantgate_engine.kv.sharing import PrefixSharing
-from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
+from quantgate_engine.request import TRANSITIONS, AbortCause, FinishReason, Request, RequestState
 from quantgate_engine.scheduler.admission.admission import Admission
 from quantgate_engine.scheduler.admission.caps import Caps
 from quantgate_engine.scheduler.scheduler import Scheduler, add_usage
@@ -44,9 +44,27 @@ class LiveRequests:
         self._is_closing = False
         self._gives_up_at_ns: int | None = None
 
+    def succeed(self, earlier: LiveRequests) -> None:
+        """Goes on from another one, whose books are kept no more: its counts, and whether it takes new requests."""
+        self.aborts_by_cause.update(earlier.aborts_by_cause)
+        self._is_closing, self._gives_up_at_ns = earlier._is_closing, earlier._gives_up_at_ns
+
+    def write_off(self, request: Request, cause: AbortCause) -> None:
+        """Gives up a request of the books before these, which nothing here knows of."""
+        if TRANSITIONS[request.state]:
+            request.transition(RequestState.ABORTED)
+            request.abort_cause = cause
+            self.aborts_by_cause[cause] += 1
+
     def receive(self, request: Request, result: StepResult) -> None:
         """Hands a request to the scheduler, or rejects it."""
-        request.error = self._refusal(request)
+        if self._by_id.get(request.request_id) is not request:
+            # It was given up, with everybody else, while it was on its way here.
+            return
+        try:
+            request.error = self._refusal(request)
+        except Exception as failure:  # noqa: BLE001 - whatever is wrong with it, the requests beside it go on
+            request.error = f"Request {request.request_id} was rejected: {type(failure).__name__}: {failure}."
         self._scheduler.submit(request)
         if request.error is not None:
             self._end(request, RequestState.REJECTED, result)

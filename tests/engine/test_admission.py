@@ -168,7 +168,7 @@ def test_reject_sends_away_who_finds_no_room_and_takes_who_does() -> None:
     assert engine.step() == ["r3", "r4"]
     assert engine.ended["r3"].state is RequestState.REJECTED
     assert engine.ended["r3"].error == (
-        "Request r3 was rejected: it needs 4 KV blocks to start, and 0 are free, 0 of which are kept back; "
+        "Request r3 was rejected: it finds too few KV blocks to start (needed: 4, free: 0, kept back of those: 0); "
         "send it again later."
     )
     engine.run()
@@ -182,7 +182,7 @@ def test_reject_tells_of_the_cap_on_active_requests() -> None:
         engine.add(f"r{i}", prompt(4, i), max_tokens=4)
     engine.step()
     assert engine.ended["r2"].error == (
-        "Request r2 was rejected: 2 requests are active or about to be, and the cap max_active_requests is 2; "
+        "Request r2 was rejected: every place is taken (active or about to be: 2, max_active_requests: 2); "
         "send it again later."
     )
     assert engine.core.totals.rejected_count == 1

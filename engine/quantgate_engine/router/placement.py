@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 
-from quantgate_engine.request import Request
 from quantgate_engine.request_terms import RequestTerms
 from quantgate_engine.router.pool import Pool
 
@@ -44,12 +43,18 @@ class Placement:
             if terms.session_id is not None:
                 self._latest_turn[terms.session_id] = request_id
 
-    def leave(self, request: Request) -> None:
+    def leave(self, request_id: str, terms: RequestTerms) -> None:
         with self._lock:
-            self._live[self._pool_of.pop(request.request_id).name] -= 1
-            session_id = request.terms.session_id
-            if session_id is not None and self._latest_turn.get(session_id) == request.request_id:
-                del self._latest_turn[session_id]
+            self._live[self._pool_of.pop(request_id).name] -= 1
+            if terms.session_id is not None and self._latest_turn.get(terms.session_id) == request_id:
+                del self._latest_turn[terms.session_id]
+
+    def clear(self) -> None:
+        """Nobody is anywhere: every pool has begun anew."""
+        with self._lock:
+            self._pool_of.clear()
+            self._live.clear()
+            self._latest_turn.clear()
 
     def home_of(self, terms: RequestTerms) -> Pool | None:
         """The pool that holds blocks which the request can go on with; None where no pool does.
