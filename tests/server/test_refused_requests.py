@@ -28,14 +28,19 @@ def test_another_model_is_not_found(client: openai.OpenAI, call: str) -> None:
     [
         ({"prompt": "a", "temperature": -1}, "temperature", "temperature: .*greater than or equal to 0"),
         ({"prompt": "a", "max_tokens": "many"}, "max_tokens", "max_tokens: .*valid integer"),
-        ({"prompt": "a", "stop": [""]}, "stop", "stop: .*at least 1 character"),
-        ({"prompt": ""}, None, "empty prompt"),
+        ({"prompt": "a", "stop": [""]}, "stop", "stop.0: .*at least 1 character"),
+        ({"prompt": ""}, "prompt", "prompt is empty; expected at least one token"),
+        ({"prompt": ["a", ""]}, "prompt", r"prompt\.1 is empty; expected at least one token"),
         ({"prompt": [[5, 999]]}, "prompt", "prompt holds token id 999; expected 0 to 263"),
-        ({"prompt": {"a": 1}}, "prompt", "prompt: .*valid string; or .*valid list"),
+        ({"prompt": {"a": 1}}, "prompt", "prompt: expected a text, a list of texts, a list of token ids"),
         ({"prompt": "a", "max_tokens": 5000}, None, "5001, above the context limit of 512"),
         ({"prompt": "a", "extra_body": {"min_tokens": 3}}, "min_tokens", "min_tokens: this server does not support it"),
         ({"prompt": "a", "best_of": 2}, "best_of", "best_of: this server does not support it"),
-        ({"prompt": "a", "extra_body": {"forced_token_ids": [1, 2]}, "max_tokens": 3}, None, "forced_token_ids"),
+        (
+            {"prompt": "a", "extra_body": {"forced_token_ids": [1, 2]}, "max_tokens": 3},
+            "forced_token_ids",
+            "there are 2, and max_tokens is 3",
+        ),
     ],
 )
 def test_a_wrong_request_is_told_which_field_and_why(

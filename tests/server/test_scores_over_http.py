@@ -111,7 +111,7 @@ def test_whole_distributions_come_bit_for_bit(server: RunningServer, chunk_token
         ({"prompt_token_ids": [], "continuations": [[1]]}, "prompt_token_ids: .*at least 1"),
         ({"prompt_token_ids": [1], "continuations": [[1], []]}, "continuations.1: .*at least 1"),
         ({"prompt_token_ids": [1], "continuations": [[VOCABULARY]]}, "continuations holds token id 264"),
-        ({"prompt_token_ids": [1], "continuations": [[1] * 600]}, "601 tokens; expected 1 to 512"),
+        ({"prompt_token_ids": [1], "continuations": [[1] * 600]}, "continuations has 601 tokens; expected at most 512"),
         ({"prompt_token_ids": [1], "continuations": [[1]], "chunk_tokens": 0}, "chunk_tokens: .*greater than or equal"),
     ],
 )

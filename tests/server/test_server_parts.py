@@ -128,4 +128,4 @@ def test_work_is_cancelled_when_the_client_leaves_and_finished_when_it_stays() -
 
 @pytest.mark.parametrize("fields", [{"tools": None}, {"tools": []}, {"best_of": 1}, {"length_penalty": 1.0}, {}])
 def test_fields_that_ask_for_nothing_pass(fields: dict[str, Any]) -> None:
-    refuse_unsupported(fields)
+    refuse_unsupported(fields, {})

@@ -20,6 +20,7 @@ from quantgate_engine.server.merge import merged
 from quantgate_engine.server.prompt_scoring import ScoredPrompt
 from quantgate_engine.server.protocol.generation import GenerationRequest
 from quantgate_engine.server.service import Service
+from quantgate_engine.server.token_fields import check_token_fields
 from quantgate_engine.server.usage import Usage
 
 Body = TypeVar("Body", bound=GenerationRequest)
@@ -34,9 +35,11 @@ async def answer_request(
 ) -> Response:
     """The response to a request for `body.n` choices of each of its prompts; a client that leaves ends its work.
 
-    Raises ApiError where the model is not served here, where there is no room for the choices, and what `prepare` does.
+    Raises ApiError where the model is not served here or has no such tokens, where there is no room for the choices,
+    and what `prepare` does.
     """
     service.check_model(body.model)
+    check_token_fields(service, body)
 
     async def respond() -> Response:
         getattr(request.state, TICKET).widen(num_prompts * body.n - 1)
@@ -73,7 +76,7 @@ class Answering(ABC, Generic[Body]):
 
     async def response(self) -> Response:
         if self._body.stream:
-            return EventStream(self._events(), self._service.settings.request_timeout_s)
+            return await EventStream.begun(self._events(), self._service.settings.request_timeout_s)
         return JSONResponse(await self._whole())
 
     @abstractmethod

@@ -26,6 +26,7 @@ from quantgate_engine.server.rate_limit import RateLimiter
 from quantgate_engine.server.routes import health_router, model_router, text_router
 from quantgate_engine.server.service import Service
 from quantgate_engine.server.settings import ServerSettings
+from quantgate_engine.server.wrong_route import LenientRoutes, wrong_route
 from quantgate_engine.stepped_engine import SteppedEngine
 
 CLIENT_LEFT = 499
@@ -66,6 +67,8 @@ def create_app(
             settings.max_body_bytes, settings.body_patience_s, service.gate.capacity * settings.max_body_bytes
         ),
     )
+    # Outermost, so that the front door sees the path that is meant.
+    app.add_middleware(LenientRoutes)
     for router in (completions_router, chat_router, model_router, text_router, continuations_router, health_router):
         app.include_router(router(service))
     _answer_errors(app, service)
@@ -74,8 +77,8 @@ def create_app(
 
 def _answer_errors(app: FastAPI, service: Service) -> None:
     @app.exception_handler(HTTPException)
-    async def refused(_request: Request, error: HTTPException) -> Response:
-        own = error if isinstance(error, ApiError) else ApiError(error.status_code, str(error.detail))
+    async def refused(request: Request, error: HTTPException) -> Response:
+        own = error if isinstance(error, ApiError) else wrong_route(request, app, error)
         service.metrics.count_refusal(own)
         return own.response()
 

@@ -14,6 +14,7 @@ from quantgate_engine.server.answering import Answering, answer_request
 from quantgate_engine.server.choices import Choice, make_choices
 from quantgate_engine.server.generation import Answer, Piece, generate
 from quantgate_engine.server.json_body import JsonBodyRoute
+from quantgate_engine.server.prompt_encoding import encode_prompts
 from quantgate_engine.server.prompt_scoring import ScoredPrompt, score_prompts
 from quantgate_engine.server.protocol.completions import CompletionRequest
 from quantgate_engine.server.service import Service
@@ -31,9 +32,7 @@ def completions_router(service: Service) -> APIRouter:
 
 
 async def _prepare(service: Service, body: CompletionRequest) -> _Completion:
-    prompts = [
-        await service.encode(prompt, "prompt", add_special_tokens=body.add_special_tokens) for prompt in body.prompts
-    ]
+    prompts = await encode_prompts(service, body.prompts, add_special_tokens=body.add_special_tokens)
     answer_id = service.next_id("cmpl")
     choices = make_choices(
         service, body, prompts, answer_id=answer_id, max_tokens=body.requested_tokens, logprobs=body.logprobs

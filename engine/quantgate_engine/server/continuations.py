@@ -12,6 +12,7 @@ from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.server.api_error import bad_request
 from quantgate_engine.server.client_watch import unless_client_leaves
 from quantgate_engine.server.json_body import JsonBodyRoute
+from quantgate_engine.server.prompt_encoding import refuse_long
 from quantgate_engine.server.protocol.continuations import ContinuationsRequest
 from quantgate_engine.server.service import Service
 
@@ -37,6 +38,13 @@ def continuations_router(service: Service) -> APIRouter:
             ("continuations", continuation) for continuation in body.continuations
         ]:
             service.check_token_ids(token_ids, param)
+        longest = max(map(len, body.continuations))
+        refuse_long(
+            service,
+            len(body.prompt_token_ids) + longest,
+            "prompt_token_ids with the longest of continuations",
+            "prompt_token_ids",
+        )
         rows = sum(map(len, body.continuations))
         if rows * service.llm.vocab_size * _FLOAT32_BYTES > MAX_ANSWER_BYTES:
             raise bad_request(

@@ -1,13 +1,18 @@
-"""The JSON object that a request's body has to be, and one sentence where it is none."""
+"""The JSON object that a request's body has to be, and one sentence where it is none.
+
+What is refused here bounds the work of all who read the body after: checking fields takes far longer than parsing.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Coroutine
-from typing import Any
+from email.message import Message
+from typing import Any, NoReturn
 
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import override
@@ -16,10 +21,16 @@ from quantgate_engine.server.api_error import ApiError, bad_request
 
 MAX_DEPTH = 64
 """Lists and objects inside one another; far more than any field asks for, and few enough for every reader of them."""
+MAX_CONTAINERS = 16_384
+"""Lists and objects in all: messages, their parts, prompts of a batch."""
+MAX_VALUES = 1 << 20
+"""Entries of all lists and objects in all; the longest contexts have so many tokens."""
 NO_OBJECT = "The body is JSON, but no object; expected a JSON object."
 
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_GZIP = b"\x1f\x8b"
+_READ_AS_UTF8 = ("utf-8", "utf8", "us-ascii", "ascii")
 
 
 class JsonBodyRoute(APIRoute):
@@ -38,22 +49,29 @@ class JsonBodyRoute(APIRoute):
 class _JsonRequest(Request):
     @override
     async def json(self) -> dict[str, Any]:
+        _refuse_other_codings(self.headers)
         return json_object(await self.body())
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Raises ApiError 400 where the body cannot be read, and JSONDecodeError, which says where, for broken JSON."""
+    """Raises ApiError 400 where the body cannot be read, or is larger in its parts than any request has to be."""
+    if body.startswith(_GZIP):
+        raise bad_request("The body is compressed (gzip); send it as it is, uncompressed JSON in UTF-8.")
     try:
         # By hand: the library lets halves of characters pass.
-        document = json.loads(body.decode())
+        document = json.loads(body.decode(), object_pairs_hook=_Objects(), parse_constant=_refuse_constant)
     except UnicodeDecodeError as wrong:
         raise bad_request(
             f"The body is not UTF-8 (byte {body[wrong.start]:#04x} at position {wrong.start}); send JSON in UTF-8."
         ) from None
     except RecursionError:
         raise _too_deep() from None
-    except json.JSONDecodeError:
-        raise
+    except json.JSONDecodeError as wrong:
+        what = wrong.msg.removesuffix(" at")
+        raise bad_request(
+            f"The body is not valid JSON: {what} at line {wrong.lineno}, column {wrong.colno} (character {wrong.pos} "
+            "from 0 on)."
+        ) from None
     except ValueError:
         # Python's own limit on the digits of an integer.
         raise bad_request(
@@ -61,24 +79,81 @@ def json_object(body: bytes) -> dict[str, Any]:
         ) from None
     if not isinstance(document, dict):
         raise bad_request(NO_OBJECT)
-    _refuse_depth(document)
+    _refuse_sizes(document)
     if _ESCAPED_SURROGATE.search(body):
         _refuse_halves_of_characters(document)
     return document
 
 
-def _refuse_depth(document: dict[str, Any]) -> None:
-    level: list[Any] = [document]
-    for _ in range(MAX_DEPTH):
-        level = [child for each in level for child in _children(each) if isinstance(child, (dict, list))]
-        if not level:
-            return
-    raise _too_deep()
+class _Objects:
+    """Makes the objects of one body: none may have a key twice, because readers differ in which of the two counts."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def __call__(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        self._made += 1
+        if self._made > MAX_CONTAINERS:
+            raise _too_many_containers("The body")
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            seen = set[str]()
+            for key, _ in pairs:
+                if key in seen:
+                    raise bad_request(f"The body has the key {key!a} twice in one object; give it once.")
+                seen.add(key)
+        return made
 
 
-def _too_deep() -> ApiError:
+def _refuse_other_codings(headers: Headers) -> None:
+    coding = headers.get("content-encoding", "identity").strip()
+    if coding.lower() not in ("", "identity"):
+        raise bad_request(
+            f"The header Content-Encoding is {coding!r:.80}; this server reads bodies as they are: leave it out and "
+            "send uncompressed JSON."
+        )
+    stated = Message()
+    stated["Content-Type"] = headers.get("content-type", "")
+    charset = stated.get_param("charset")
+    if charset is not None and str(charset).lower() not in _READ_AS_UTF8:
+        raise bad_request(f"The header Content-Type states the charset {str(charset)!r:.80}; send JSON in UTF-8.")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise bad_request(f"The body is not valid JSON: it holds {name}, which JSON does not have.")
+
+
+def _refuse_sizes(document: dict[str, Any]) -> None:
+    containers, values = 1, len(document)
+    for name, value in document.items():
+        level = [value] if isinstance(value, (dict, list)) else []
+        depth = 1
+        while level:
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _too_deep(name)
+            containers += len(level)
+            values += sum(map(len, level))
+            if containers > MAX_CONTAINERS:
+                raise _too_many_containers(ascii(name)[1:-1], name)
+            if values > MAX_VALUES:
+                raise bad_request(
+                    f"{ascii(name)[1:-1]} holds too much: a body may have {MAX_VALUES} values in all; send fewer.", name
+                )
+            level = [child for each in level for child in _children(each) if isinstance(child, (dict, list))]
+
+
+def _too_many_containers(where: str, param: str | None = None) -> ApiError:
     return bad_request(
-        f"The body has lists or objects inside one another more than {MAX_DEPTH} deep; send a flatter one."
+        f"{where} holds too many lists and objects: a body may have {MAX_CONTAINERS} in all; send fewer at a time.",
+        param,
+    )
+
+
+def _too_deep(name: str | None = None) -> ApiError:
+    where = "The body" if name is None else ascii(name)[1:-1]
+    return bad_request(
+        f"{where} has lists or objects inside one another more than {MAX_DEPTH} deep; send a flatter one.", name
     )
 
 

@@ -65,6 +65,8 @@ class DrainingServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 lifespan="on",
+                # Whoever asks for a WebSocket is answered as by any plain HTTP server.
+                ws="none",
                 log_config=None,
                 log_level="warning",
                 access_log=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ class TokenPieces:
             return bytes(byte_of_symbol()[symbol] for symbol in piece)
         single = _SINGLE_BYTE.fullmatch(piece)
         return bytes([int(single[1], 16)]) if single else piece.replace(_WORD_START, " ").encode()
+
+    @cached_property
+    def longest_bytes(self) -> int:
+        """Bytes of the longest token, at least 1; the first look reads the whole vocabulary."""
+        return max(1, *(len(self.bytes_of(token_id)) for token_id in range(len(self._tokenizer))))
 
     def text_of(self, token_id: int) -> str:
         """The token's text; `bytes:` and escapes where its bytes are no text by themselves, as OpenAI writes them."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
+from typing_extensions import override
 
+from quantgate_engine.server.protocol.forms import LIST, TEXT, text_or_list
 from quantgate_engine.server.protocol.generation import MAX_INTEGER, Alternatives, GenerationRequest
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -18,8 +21,26 @@ class TextPart(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True)
 
-    type: Literal["text"]
-    text: str
+    type: str
+    text: str = ""
+
+    @model_validator(mode="after")
+    def _is_text(self) -> Self:
+        if self.type != "text":
+            raise PydanticCustomError(
+                "no_text_part",
+                "a part of the type {found} is not read; this server reads parts of the type 'text' alone",
+                {"found": ascii(self.type)},
+            )
+        if "text" not in self.model_fields_set:
+            raise PydanticCustomError("no_text", "a part of the type 'text' needs a text")
+        return self
+
+
+Content = Annotated[
+    Annotated[str, Tag(TEXT)] | Annotated[list[TextPart], Field(fail_fast=True), Tag(LIST)],
+    text_or_list("a text, or a list of parts of the type 'text'"),
+]
 
 
 class Message(BaseModel):
@@ -31,7 +52,7 @@ class Message(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="allow")
 
     role: Role
-    content: str | list[TextPart] | None = None
+    content: Content | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -48,6 +69,9 @@ class Message(BaseModel):
         return {**(self.model_extra or {}), "role": self.role, "content": text}
 
 
+Messages = Annotated[list[Message], Field(min_length=1, fail_fast=True)]
+
+
 class ChatCompletionRequest(GenerationRequest):
     """logprobs: asks for log-probabilities, of `top_logprobs` alternatives too.
 
@@ -55,14 +79,27 @@ class ChatCompletionRequest(GenerationRequest):
     chat_template_kwargs: variables of the model's template.
     """
 
-    messages: list[Message] = Field(min_length=1)
+    neutral_values: ClassVar[Mapping[str, tuple[Any, ...]]] = {"add_special_tokens": (False,), "echo": (False,)}
+
+    messages: Messages
     max_tokens: int | None = Field(default=None, ge=1, le=MAX_INTEGER)
     max_completion_tokens: int | None = Field(default=None, ge=1, le=MAX_INTEGER)
     logprobs: bool = False
     top_logprobs: Alternatives = 0
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _alternatives_have_their_tokens(self) -> Self:
+        if self.top_logprobs and not self.logprobs:
+            raise PydanticCustomError("not_together", "it needs logprobs: true beside it", {"field": "top_logprobs"})
+        return self
+
     @property
+    @override
+    def limit_field(self) -> str:
+        return "max_tokens" if self.max_completion_tokens is None else "max_completion_tokens"
+
+    @property
+    @override
     def requested_tokens(self) -> int | None:
-        """None where the request leaves it to the server."""
         return self.max_completion_tokens or self.max_tokens or len(self.forced_token_ids) or None

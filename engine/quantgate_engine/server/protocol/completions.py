@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, Tag
+from typing_extensions import override
 
-from quantgate_engine.server.protocol.generation import MAX_INTEGER, Alternatives, GenerationRequest, TokenId
+from quantgate_engine.server.protocol.forms import ID_LISTS, IDS, LIST, TEXT, text_or_tokens
+from quantgate_engine.server.protocol.generation import MAX_INTEGER, Alternatives, GenerationRequest, SomeTokenIds
 
 # OpenAI's own; whoever wants more says so.
 DEFAULT_MAX_TOKENS = 16
 
-TokenIds = Annotated[list[TokenId], Field(min_length=1)]
-Texts = Annotated[list[str], Field(min_length=1)]
+TokenIds = Annotated[SomeTokenIds, Field(min_length=1)]
+Texts = Annotated[list[str], Field(fail_fast=True)]
+PromptField = Annotated[
+    Annotated[str, Tag(TEXT)]
+    | Annotated[TokenIds, Tag(IDS)]
+    | Annotated[Texts, Tag(LIST)]
+    | Annotated[list[TokenIds], Field(fail_fast=True), Tag(ID_LISTS)],
+    text_or_tokens("a text, a list of texts, a list of token ids, or a list of lists of token ids, and no empty list"),
+]
 
 
 class CompletionRequest(GenerationRequest):
@@ -23,7 +33,9 @@ class CompletionRequest(GenerationRequest):
     add_special_tokens: as the tokenizer does by default, or not.
     """
 
-    prompt: str | TokenIds | Texts | Annotated[list[TokenIds], Field(min_length=1)] = Field(union_mode="left_to_right")
+    neutral_values: ClassVar[Mapping[str, tuple[Any, ...]]] = {"top_logprobs": (0,)}
+
+    prompt: PromptField
     max_tokens: int = Field(default=0, ge=0, le=MAX_INTEGER)
     logprobs: Alternatives | None = None
     echo: bool = False
@@ -39,6 +51,7 @@ class CompletionRequest(GenerationRequest):
         return [prompt for prompt in self.prompt if not isinstance(prompt, int)]
 
     @property
+    @override
     def requested_tokens(self) -> int:
         if "max_tokens" in self.model_fields_set:
             return self.max_tokens

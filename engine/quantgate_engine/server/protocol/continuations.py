@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from quantgate_engine.server.protocol.completions import TokenIds
@@ -13,5 +15,5 @@ class ContinuationsRequest(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
     prompt_token_ids: TokenIds
-    continuations: list[TokenIds] = Field(min_length=1)
+    continuations: Annotated[list[TokenIds], Field(min_length=1, fail_fast=True)]
     chunk_tokens: int | None = Field(default=None, ge=1)

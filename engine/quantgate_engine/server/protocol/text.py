@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from quantgate_engine.server.protocol.chat import Message
+from quantgate_engine.server.protocol.chat import Messages
 from quantgate_engine.server.protocol.generation import TokenId
+from quantgate_engine.server.protocol.unsupported import refuse_unsupported
+
+MAX_DETOKENIZED = 131_072
+"""Token ids that become text at once: above the contexts of the models, and a fraction of a second's work."""
 
 
 class TokenizeRequest(BaseModel):
@@ -16,10 +20,18 @@ class TokenizeRequest(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
+    model: str | None = None
     prompt: str | None = None
-    messages: list[Message] | None = Field(default=None, min_length=1)
+    messages: Messages | None = None
     add_special_tokens: bool = True
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _supported(cls, fields: Any) -> Any:
+        if isinstance(fields, dict):
+            refuse_unsupported(fields, {"return_token_strs": (False,)})
+        return fields
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -34,4 +46,5 @@ class TokenizeRequest(BaseModel):
 class DetokenizeRequest(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
-    tokens: list[TokenId]
+    model: str | None = None
+    tokens: Annotated[list[TokenId], Field(max_length=MAX_DETOKENIZED, fail_fast=True)]

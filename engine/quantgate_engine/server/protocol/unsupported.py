@@ -14,14 +14,17 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "audio": (),
     "bad_words": ([],),
     "best_of": (1,),
+    "chat_template": (),
     "continue_final_message": (False,),
     "documents": ([],),
+    "ebnf": (),
     "function_call": ("none",),
     "functions": ([],),
     "grammar": ("",),
     "guided_choice": (),
     "guided_grammar": (),
     "guided_json": (),
+    "guided_json_object": (False,),
     "guided_regex": (),
     "include_stop_str_in_output": (False,),
     "json_schema": (),
@@ -32,8 +35,10 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "prediction": (),
     "prompt_embeds": (),
     "reasoning_effort": (),
+    "regex": (),
     "response_format": ({"type": "text"},),
     "skip_special_tokens": (True,),
+    "spaces_between_special_tokens": (True,),
     "structured_outputs": (),
     "suffix": ("",),
     "tool_choice": ("none", "auto"),
@@ -45,9 +50,12 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-def refuse_unsupported(fields: Mapping[str, Any]) -> None:
-    """Raises PydanticCustomError, with the field in its context, for the first one that asks for something."""
-    for name, neutral in _NEUTRAL.items():
+def refuse_unsupported(fields: Mapping[str, Any], neutral_here: Mapping[str, tuple[Any, ...]]) -> None:
+    """Raises PydanticCustomError, with the field in its context, for the first one that asks for something.
+
+    neutral_here: fields that only this kind of request does not have, with the values that ask for nothing.
+    """
+    for name, neutral in {**_NEUTRAL, **neutral_here}.items():
         value = fields.get(name)
         if value is not None and value not in neutral:
             raise PydanticCustomError(
