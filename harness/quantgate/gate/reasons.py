@@ -85,7 +85,8 @@ def gain_reason(measured: GainMeasurement, required: float, outcome: Outcome, un
         "fail": f"short of the {needed} less that was asked for.",
         "inconclusive": f"the interval holds the {needed} less that was asked for.",
     }
-    return f"{numbers}: {endings[outcome]}"
+    detail = f" {measured.detail}" if measured.detail else ""
+    return f"{numbers}: {endings[outcome]}{detail}"
 
 
 def _interval(interval: Interval, unit: str) -> str:

@@ -1,7 +1,8 @@
-"""SLO attainment: 1 where a request finished within every limit of its SLO class, else 0.
+"""SLO attainment: 1 where a request was answered within every limit of its SLO class, else 0.
 
-Failed, aborted and rejected requests count as not met: they stand in the denominator. A limit on a metric that a
-finished request does not have (TPOT of a single token) is met; a class without limits asks only for finishing.
+Failed, aborted and rejected requests, and those that finished without a token, count as not met: they stand in the
+denominator. A limit on a metric that an answer does not have (TPOT of a single token) is met; a class without limits
+asks only for an answer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from quantgate.metrics.columns import is_equal
 from quantgate.metrics.definition import FloatArray
+from quantgate.metrics.endless_times import unanswered
 from quantgate.metrics.registry import request_metric
 
 SloLimits = Mapping[str, Mapping[str, float]]
@@ -21,7 +23,7 @@ SloLimits = Mapping[str, Mapping[str, float]]
 
 def slo_attainment(requests: pa.Table, limits: SloLimits) -> FloatArray:
     """1.0 or 0.0 per row of the request table."""
-    met = is_equal(requests, "status", "finished")
+    met = is_equal(requests, "status", "finished") & ~unanswered(requests)
     for slo_class, class_limits in limits.items():
         in_class = is_equal(requests, "slo_class", slo_class)
         for name, limit in class_limits.items():

@@ -1,7 +1,7 @@
 """Time to the first token of the answer itself, after any reasoning: its arrival at the driver - scheduled.
 
 The same as TTFT for a model that does not reason aloud, or whose server does not tell reasoning from answer. A request
-that finished with reasoning alone never answered: its time is infinite.
+that finished with reasoning alone, or with nothing, never answered: its time is infinite.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from quantgate.metrics.columns import floats, is_equal, milliseconds_between
+from quantgate.metrics.columns import is_equal, milliseconds_between
 from quantgate.metrics.definition import FloatArray, RequestMetric
 
 
 def _compute(requests: pa.Table) -> FloatArray:
     times = milliseconds_between(requests, "scheduled_ns", "first_answer_ns")
-    spoke = is_equal(requests, "status", "finished") & (floats(requests, "output_tokens") > 0)
-    return np.where(spoke & np.isnan(times), np.inf, times)
+    return np.where(is_equal(requests, "status", "finished") & np.isnan(times), np.inf, times)
 
 
 TIME_TO_FIRST_ANSWER_MS = RequestMetric(

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from quantgate.gate.policy import SloClass
 from quantgate.metrics.columns import is_equal
-from quantgate.metrics.failed import FAILED
-from quantgate.metrics.registry import request_metric
+from quantgate.metrics.endless_times import times_or_endless
 from quantgate.stats.percentile import minimum_n, percentile, percentile_interval
 
 _SLOWEST_FIRST: tuple[tuple[str, float], ...] = (("p99", 0.99), ("p95", 0.95))
@@ -50,8 +49,8 @@ ClassProposals = Mapping[str, Proposal | NoProposal]
 def propose_slos(requests: pa.Table, *, headroom: float, confidence: float = 0.95) -> dict[str, ClassProposals]:
     """SLO class -> proposals, for the rows of one arm; every class of the rows, every metric that an SLO can limit.
 
-    limit = upper confidence limit of p99 (of p95 where n carries no p99) x headroom, rounded up to two digits. Failed
-    requests count as infinitely slow, as in the rules.
+    limit = upper confidence limit of p99 (of p95 where n carries no p99) x headroom, rounded up to two digits. Requests
+    that failed or gave no token count as infinitely slow, as in the rules.
     """
     return {
         name: _of_class(requests.filter(pa.array(is_equal(requests, "slo_class", name))), headroom, confidence)
@@ -78,8 +77,7 @@ def round_up(milliseconds: float) -> float:
 
 
 def _of_class(requests: pa.Table, headroom: float, confidence: float) -> ClassProposals:
-    failed = FAILED(requests) == 1
-    times = {metric: np.where(failed, np.inf, request_metric(metric)(requests)) for metric in SloClass.model_fields}
+    times = {metric: times_or_endless(metric, requests) for metric in SloClass.model_fields}
     repeated = {
         metric for metric, other in _REPEATS.items() if np.array_equal(times[metric], times[other], equal_nan=True)
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 
@@ -33,3 +34,8 @@ def size_of_change(worse: LossEstimate, reverse: LossEstimate) -> LossEstimate:
     lower, upper = worse.interval
     larger = max(worse, reverse, key=lambda estimate: estimate.value)
     return larger._replace(interval=Interval(max(0.0, lower, -upper), max(abs(lower), abs(upper))))
+
+
+def without_upper_limit(seen: LossEstimate) -> LossEstimate:
+    """A loss that may be any amount larger than what was seen of it: only its lower limit stands."""
+    return seen._replace(interval=Interval(seen.interval.lower, math.inf), standard_error=math.inf)

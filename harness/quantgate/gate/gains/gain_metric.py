@@ -28,7 +28,8 @@ class GainQuestion:
 class GainMeasurement:
     """The gain as a share of the baseline's value, positive when the candidate is better.
 
-    estimate, interval: None where there is no number; `shortfall` then says why.
+    estimate: None where there is no number; `shortfall` then says why. interval: stands without an estimate where the
+    candidate's own value is infinite. `detail`: what else the reader should know, in sentences.
     """
 
     n: int
@@ -38,6 +39,7 @@ class GainMeasurement:
     estimate: float | None = None
     interval: Interval | None = None
     shortfall: str | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

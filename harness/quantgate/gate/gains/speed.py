@@ -21,13 +21,20 @@ def _gain(rule: RuleMetric) -> GainMetric:
                 slo_class=question.slo_class,
             ),
         )  # fmt: skip
-        if measured.estimate is None or not math.isfinite(measured.estimate.value):
-            few = f"cannot be told from {measured.n} requests, at least {measured.minimum_n} are needed"
-            return GainMeasurement(measured.n, measured.method, shortfall=measured.uninformative or few)
         loss = measured.estimate
+        if loss is None:
+            few = f"cannot be told from {measured.n} requests, at least {measured.minimum_n} are needed"
+            why = measured.uninformative
+            return GainMeasurement(measured.n, measured.method, shortfall=f"cannot be told: {why}" if why else few)
+        reversed_loss = Interval(-loss.interval.upper, -loss.interval.lower)
+        if math.isinf(loss.value):
+            return GainMeasurement(
+                measured.n, measured.method, measured.baseline, interval=reversed_loss,
+                shortfall=f"has no value: {measured.detail.rstrip('.')}",
+            )  # fmt: skip
         return GainMeasurement(
             measured.n, measured.method, measured.baseline, measured.candidate,
-            estimate=-loss.value, interval=Interval(-loss.interval.upper, -loss.interval.lower),
+            estimate=-loss.value, interval=reversed_loss, detail=measured.detail,
         )  # fmt: skip
 
     return GainMetric(rule.name, rule.title, rule.statistics, rule.value_unit, by_class=True, measure=measure)
