@@ -74,6 +74,22 @@ def test_chances_of_answer_rules_as_documented(margin: float, n: int, discordant
     assert chance_of_answers(margin, n, discordant) == pytest.approx(chance, abs=0.001)
 
 
+@pytest.mark.parametrize(("margin", "n", "chance"), [(0.15, 410, 0.99), (0.10, 750, 0.97), (0.10, 600, 0.92)])
+def test_chances_of_length_rules_as_documented(margin: float, n: int, chance: float) -> None:
+    seen = 0.5 * math.sqrt(1 + 0.8**2) / math.sqrt(n)
+    assert 2 * norm.cdf((margin - 2.07 * seen) / seen) - 1 == pytest.approx(chance, abs=0.005)
+
+
+@pytest.mark.parametrize("name", ["chat", "mixed", "batch"])
+def test_no_policy_asks_for_less_time_than_answers_may_become_shorter(name: str) -> None:
+    policy = load_policy(POLICIES / f"{name}.yaml")
+    [length] = [rule for rule in policy.rules if rule.metric == "output_length_change"]
+    assert length.required
+    assert policy.gain is not None
+    whole = [gain.required_share for gain in policy.gain.rules if gain.metric == "e2e_ms"]
+    assert all(length.loss_margin.value <= share for share in whole)
+
+
 def test_the_self_check_needs_what_it_documents() -> None:
     """18 of 20 with a chance of at least 0.95 needs a chance of about 0.96 a run."""
     assert binom.sf(17, 20, 0.96) > 0.95

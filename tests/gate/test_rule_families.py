@@ -147,11 +147,8 @@ def test_one_class_of_requests_and_the_pairs_of_it(run_of: RunOf, arm: Any) -> N
     assert measure(pairing, "ttft_ms", slo_class="absent").n == 0
 
 
-def test_a_failed_request_is_infinitely_slow_and_no_request_for_a_mean(run_of: RunOf, arm: Any) -> None:
+def test_failed_requests_count_in_the_failure_rate(run_of: RunOf, arm: Any) -> None:
     pairing = Evidence(run_of(arm("base", "baseline"), arm("other", failed=60), requests=96)).pair("base", "other")
-    median = measure(pairing, "ttft_ms", statistic="p50")
-    assert median.candidate == np.inf
-    assert measure(pairing, "ttft_ms", statistic="mean").n == 36
     failures = measure(pairing, "failure_rate")
     assert failures.candidate == pytest.approx(60 / 96)
     assert failures.estimate is not None
@@ -187,14 +184,24 @@ def test_the_kinds_of_failures_stand_in_the_reason(run_of: RunOf, arm: Any) -> N
     assert evaluate_rule(broken, policy.rules[0], policy, seed=0).reason.endswith(f". {expected}")
 
 
-def test_length_counts_only_where_the_model_decides_it(run_of: RunOf, arm: Any) -> None:
+@pytest.mark.parametrize("lengths", ["natural", "forced"])
+@pytest.mark.parametrize(("tokens", "loss"), [(15, 0.25), (25, 0.25), (20, 0.0)])
+def test_a_change_of_length_counts_whoever_decided_on_it(
+    run_of: RunOf, arm: Any, lengths: str, tokens: int, loss: float
+) -> None:
     pairing = Evidence(run_of(arm("base", "baseline"), arm("other"), requests=8)).pair("base", "other")
-    assert measure(pairing, "output_length_change").uninformative == "the replay forced the output lengths"
-    natural = with_columns(replace(pairing, output_lengths="natural"), output_tokens=[15] * 8)
-    found = measure(natural, "output_length_change")
+    changed = with_columns(replace(pairing, output_lengths=lengths), output_tokens=[tokens] * 8)
+    found = measure(changed, "output_length_change")
     assert found.estimate is not None
-    assert found.estimate.value == pytest.approx(0.25)
-    assert found.estimate.interval == pytest.approx((0.25, 0.25))
+    assert found.estimate.value == pytest.approx(loss)
+    assert found.estimate.interval == pytest.approx((loss, loss))
+
+
+def test_a_baseline_without_a_token_has_no_length_to_compare_with(run_of: RunOf, arm: Any) -> None:
+    pairing = Evidence(run_of(arm("base", "baseline"), arm("other"), requests=8)).pair("other", "base")
+    silent = with_columns(pairing, output_tokens=[0] * 8)
+    turned = replace(silent, baseline=silent.candidate, candidate=silent.baseline)
+    assert "no tokens" in str(measure(turned, "output_length_change").uninformative)
 
 
 def test_turns_of_a_session_share_a_cluster_and_blocks_do_not(run_of: RunOf, arm: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from quantgate.gate.answer_notes import unlike_counting, unlike_lengths
 from quantgate.gate.arm_verdict import invalid_arm, judge_arm
 from quantgate.gate.comparability import (
     baseline_arm,
@@ -45,6 +46,7 @@ def judge(run: LoadedRun, policy: Policy, *, today: date, seed: int = 0) -> Verd
         else _judge_candidate(run, policy, evidence, (baseline, candidate), noise, waivers, seed)
         for candidate in candidates
     }
+    answer_notes = [] if broken else _answer_notes(evidence, baseline, candidates)
     words = [arm.verdict for arm in arms.values()]
     return Verdict(
         verdict=overall(words),
@@ -58,6 +60,7 @@ def judge(run: LoadedRun, policy: Policy, *, today: date, seed: int = 0) -> Verd
         aa=noise,
         notes=[
             *notes,
+            *answer_notes,
             *unlike_paths(baseline, candidates),
             *unlike_properties(baseline, candidates, policy),
             *untold_properties(baseline, candidates, policy),
@@ -71,6 +74,11 @@ def judge(run: LoadedRun, policy: Policy, *, today: date, seed: int = 0) -> Verd
             "weights_sha256": manifest.model.weights_sha256,
         },
     )
+
+
+def _answer_notes(evidence: Evidence, baseline: ArmManifest, candidates: list[ArmManifest]) -> list[str]:
+    pairings = [evidence.pair(baseline.arm_id, candidate.arm_id) for candidate in candidates]
+    return [note for pairing in pairings for note in (*unlike_lengths(pairing), *unlike_counting(pairing))]
 
 
 def _noise(

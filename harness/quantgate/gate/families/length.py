@@ -1,10 +1,14 @@
-"""Rule about the length of answers where the model itself decides when to stop."""
+"""Rule about the length of answers: what the model decides for itself where the replay does not force it.
+
+Forced lengths are measured all the same: a server may not keep to them.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quantgate.gate.evidence import Pairing
 from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
@@ -18,18 +22,21 @@ from quantgate.stats.mean_chances import chance_to_decide_mean, clusters_by_run
 _METHOD = "paired bootstrap of the ratio of means, both directions"
 
 
+def finished_on_both(pairs: Pairing) -> NDArray[np.bool_]:
+    """Which requests came to an end on both arms: a failure, or a planned disconnect, cuts an answer short."""
+    return np.asarray((FAILED(pairs.baseline) == 0) & (FAILED(pairs.candidate) == 0))
+
+
 def _length_change(pairing: Pairing, question: RuleQuestion) -> Measurement:
     """|candidate mean / baseline mean - 1|: longer answers cost more, shorter ones leave something out."""
     pairs = pairing.of_class(question.slo_class)
-    if pairing.output_lengths == "forced":
-        return Measurement(
-            n=pairs.baseline.num_rows, method=_METHOD, uninformative="the replay forced the output lengths"
-        )
-    served = (FAILED(pairs.baseline) == 0) & (FAILED(pairs.candidate) == 0)
+    served = finished_on_both(pairs)
     baseline, candidate = OUTPUT_TOKENS(pairs.baseline)[served], OUTPUT_TOKENS(pairs.candidate)[served]
     n = len(baseline)
-    if n < 2 or baseline.sum() == 0:
+    if n < 2:
         return Measurement(n=n, method=_METHOD, minimum_n=2)
+    if baseline.sum() == 0:
+        return Measurement(n=n, method=_METHOD, uninformative="the baseline's own answers have no tokens")
     clusters = np.unique(pairs.clusters[served], return_inverse=True)[1]
     longer, shorter = (
         bootstrap_means(
