@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.replay.request_rows import MS, request_row, request_table, step_table, unanswered_row
 
+from quantgate.metrics.endless_times import times_or_endless, unanswered
 from quantgate.metrics.failed import FAILED
 from quantgate.metrics.goodput_rps import goodput_rps
 from quantgate.metrics.output_tokens_per_s import output_tokens_per_s
@@ -97,6 +98,21 @@ def test_slo_attainment_holds_each_request_to_every_limit_of_its_own_class() -> 
     assert slo_attainment(table, {"interactive": {"tpot_ms": 14.9}}).tolist() == [0, 0, 1, 1, 1, 0, 0, 0]
 
 
+def test_an_answer_without_a_token_is_endless_and_outside_its_slo() -> None:
+    table = request_table(
+        request_row("answered"),
+        unanswered_row("empty", "finished", finish_reason="stop"),
+        unanswered_row("failed", "failed"),
+        request_row("one token", output_tokens=1, token_times_ns=[11 * MS]),
+    )
+    assert slo_attainment(table, {"interactive": {"ttft_ms": 20.0}}).tolist() == [1, 0, 0, 1]
+    assert slo_attainment(table, {}).tolist() == [1, 0, 0, 1]
+    assert unanswered(table).tolist() == [False, True, True, False]
+    assert times_or_endless("ttft_ms", table).tolist() == [11.0, np.inf, np.inf, 11.0]
+    np.testing.assert_equal(times_or_endless("tpot_ms", table), [15.0, np.inf, np.inf, np.nan])
+    assert request_metric("time_to_first_answer_ms")(table)[1] == np.inf
+
+
 def test_goodput_and_throughput_count_only_the_time_in_which_the_arm_was_served() -> None:
     second = 1000 * MS
     table = request_table(
@@ -159,6 +175,17 @@ def test_kv_utilization_weights_steps_by_allocated_block_time() -> None:
 def test_recompute_tax_is_the_share_of_all_computed_tokens() -> None:
     steps = step_table({"prefill_tokens": 30, "decode_tokens": 10, "recomputed_tokens": 10})
     assert step_metric("recompute_tax")(steps) == 0.25
+
+
+def test_what_is_computed_again_is_no_prompt_that_the_cache_missed() -> None:
+    """30 of 100 prompt tokens found, 70 computed; later 80 computed again beside the one that was drawn meanwhile."""
+    steps = step_table(
+        {"prefill_tokens": 70, "cached_prompt_tokens": 30, "duration_ns": 70 * MS},
+        {"prefill_tokens": 81, "recomputed_tokens": 80, "duration_ns": 81 * MS},
+    )
+    assert step_metric("cached_prompt_share")(steps) == pytest.approx(30 / 101)
+    assert step_metric("prefill_tok_s")(steps) == pytest.approx(1000.0)
+    assert step_metric("recompute_tax")(steps) == pytest.approx(80 / 151)
 
 
 def test_an_unknown_metric_names_the_known_ones() -> None:

@@ -1,4 +1,7 @@
-"""Prefill throughput: prompt tokens computed per second of prefill work, from the steps that did nothing else.
+"""Prefill throughput: tokens computed per second of prefill work, from the steps that did nothing else.
+
+The tokens are those of the prompts and, after a preemption, those that prefill computes again, drawn ones included: the
+time of the steps is spent on all of them.
 
 Steps that mix both kinds of work cannot be split without a model of their cost, so they are left out;
 `prefill_tok_s_share` says how much of the prefill work the figure speaks for.
