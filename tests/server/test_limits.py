@@ -89,11 +89,14 @@ def test_a_full_house_sends_the_next_one_away_and_lets_it_in_later(load: Callabl
     with RunningServer(load(max_active_requests=1), max_queue=1) as server, _client(server, "none") as client:
         with client.completions.create(stream=True, **LONG) as running:
             next(iter(running))
-            with client.completions.create(stream=True, **LONG):
-                with pytest.raises(openai.InternalServerError, match="room for 2; try again") as refused:
-                    client.completions.create(model="tiny", prompt="a", max_tokens=1)
-                assert refused.value.status_code == 503
-                assert refused.value.response.headers["Retry-After"] == "1"
+            waiting = threading.Thread(target=lambda: client.completions.create(model="tiny", prompt="a", max_tokens=1))
+            waiting.start()
+            wait_until(lambda: server.service.gate.inside == 2)
+            with pytest.raises(openai.InternalServerError, match="room for 2; try again") as refused:
+                client.completions.create(model="tiny", prompt="a", max_tokens=1)
+            assert refused.value.status_code == 503
+            assert refused.value.response.headers["Retry-After"] == "1"
+        waiting.join(LIMIT_S)
         wait_until(server.is_quiet)
         client.completions.create(model="tiny", prompt="a", max_tokens=1)
         with pytest.raises(openai.BadRequestError, match=r"asks for 3 answers .* room for 2 at most; send fewer"):
@@ -145,13 +148,16 @@ def test_errors_of_the_engine_reach_the_client_in_a_stream_and_without(load: Cal
         execute, llm.core.executor.execute = llm.core.executor.execute, failing
         with pytest.raises(openai.InternalServerError, match="ValueError: planted"):
             client.completions.create(model="tiny", prompt="a")
-        with (
-            client.completions.create(model="tiny", prompt="a", stream=True) as stream,
-            pytest.raises(openai.APIError, match="ValueError: planted"),
-        ):
-            list(stream)
+        with pytest.raises(openai.InternalServerError, match="ValueError: planted"):
+            client.completions.create(model="tiny", prompt="a", stream=True)
         llm.core.executor.execute = execute
         assert client.completions.create(model="tiny", prompt="a").choices
+        with client.completions.create(stream=True, **LONG) as stream:
+            next(iter(stream))
+            llm.core.executor.execute = failing
+            with pytest.raises(openai.APIError, match="ValueError: planted"):
+                list(stream)
+        llm.core.executor.execute = execute
         wait_until(server.is_quiet)
 
 

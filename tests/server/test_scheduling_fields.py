@@ -116,18 +116,22 @@ def test_cached_tokens_are_told_for_each_prompt_once(sharing: RunningServer) -> 
     assert told == [(53, 0), (53, 40 + 8), (53, 0)]
 
 
-def test_a_request_is_given_up_after_its_own_time(load: Callable[..., LLM]) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_is_given_up_after_its_own_time(load: Callable[..., LLM], stream: bool) -> None:
     llm = load()
     held = HeldEngine(llm)
     with RunningServer(llm) as server, ThreadPoolExecutor(2) as pool:
         patient = pool.submit(_post, server, max_tokens=3)
         assert held.entered.wait(LIMIT_S)
-        hasty = pool.submit(_post, server, max_tokens=3, timeout_s=0.001)
+        hasty = pool.submit(_post, server, max_tokens=3, timeout_s=0.001, stream=stream)
         wait_until(lambda: len(llm.core._requests) == 2)
         threading.Event().wait(0.01)
         held.release()
         assert patient.result().status_code == 200
-        assert hasty.result().json()["error"]["code"] == "timeout"
+        assert hasty.result().status_code == 408
+        error = hasty.result().json()["error"]
+        assert (error["code"], error["param"]) == ("timeout", "timeout_s")
+        assert "longer than its own timeout_s of 0.001 s" in error["message"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -142,9 +146,10 @@ def test_a_request_without_room_is_told_to_come_again_and_counted(load: Callable
         held.release()
         assert first.result().status_code == 200
         answer = second.result()
-        assert "the cap max_active_requests is 1; send it again later." in answer.text
+        assert "max_active_requests" in answer.text
+        assert "; send it again later." in answer.text
         assert '"code":"no_room"' in answer.text.replace(": ", ":")
-        assert stream or (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
         metrics = httpx.get(f"{server.url}/metrics").text
         assert 'rejected_count_total{reason="no_room"} 1.0' in metrics
         assert llm.core.totals.rejected_count == 1

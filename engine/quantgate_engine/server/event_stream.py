@@ -18,16 +18,27 @@ from quantgate_engine.server.client_watch import ClientLeftError, unless_client_
 class EventStream(StreamingResponse):
     """Sends each object as an event as it comes. A client that leaves closes the generator at once.
 
-    An ApiError in mid-stream becomes the last event, and [DONE] is left out. patience_s: a client that takes nothing
-    for so long has its connection cut.
+    An ApiError in mid-stream becomes the last event, and [DONE] is left out. first: the object that came already;
+    None where there is none. patience_s: a client that takes nothing for so long has its connection cut.
     """
 
-    def __init__(self, objects: AsyncGenerator[dict[str, Any], None], patience_s: float) -> None:
-        self._events = _events(objects)
+    def __init__(
+        self, first: dict[str, Any] | None, rest: AsyncGenerator[dict[str, Any], None], patience_s: float
+    ) -> None:
+        self._rest = rest
+        self._events = _events(first, rest)
         self._patience_s = patience_s
         # Proxies that collect a response before they pass it on would undo the streaming.
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(self._events, media_type="text/event-stream", headers=headers)
+
+    @classmethod
+    async def begun(cls, objects: AsyncGenerator[dict[str, Any], None], patience_s: float) -> EventStream:
+        """The stream as soon as its first object is here; raises the ApiError that comes in its place.
+
+        So a request that fails before its first token has the status that says why, as without a stream.
+        """
+        return cls(await anext(objects, None), objects, patience_s)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope  # A response needs nothing of it.
@@ -42,12 +53,18 @@ class EventStream(StreamingResponse):
             return
         finally:
             await self._events.aclose()
+            # Events that nobody began to read do not close what they read from.
+            await self._rest.aclose()
 
 
-async def _events(objects: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[bytes, None]:
+async def _events(
+    first: dict[str, Any] | None, rest: AsyncGenerator[dict[str, Any], None]
+) -> AsyncGenerator[bytes, None]:
     try:
-        async with aclosing(objects):
-            async for item in objects:
+        async with aclosing(rest):
+            if first is not None:
+                yield _event(first)
+            async for item in rest:
                 yield _event(item)
         yield b"data: [DONE]\n\n"
     except ApiError as failure:

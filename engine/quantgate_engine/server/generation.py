@@ -110,7 +110,9 @@ class _Reading:
     def _read(self, chunk: StreamChunk) -> Piece:
         end, answer = chunk.end, self._answer
         if end is not None and end.status != "finished":
-            raise failure_of(end)
+            limit_s = self._choice.terms.timeout_s
+            is_own = limit_s is not None and limit_s < self._service.settings.request_timeout_s
+            raise failure_of(end, limit_s if is_own else None)
         text, offsets = "", []
         # The token that stops an answer is no part of its text.
         silent = len(chunk.token_ids) - 1 if end is not None and end.finish_reason == "stop" else None
