@@ -11,7 +11,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-Location = tuple[int | str, ...]
+from quantgate.locations import Location, child_at, field_name
+from quantgate.placed_error import PlacedError
+from quantgate_engine.shown import cut, on_one_line, shown
 
 _EXPECTED: dict[str, str] = {
     "int_type": "an integer",
@@ -21,6 +23,7 @@ _EXPECTED: dict[str, str] = {
     "float_parsing": "a number",
     "finite_number": "a finite number",
     "string_type": "text",
+    "string_unicode": "text of whole characters",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "list_type": "a list",
@@ -55,6 +58,8 @@ _MISSING = "missing"
 _NO_KIND = "union_tag_not_found"
 _UNKNOWN = "extra_forbidden"
 _OWN_CHECK = "value_error"
+_LONGEST_MESSAGE = 500
+"""Characters of what a model's own check says, which may quote any number of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ class Problem:
     @property
     def field(self) -> str:
         """The location as the user reads it, such as `gain.any.0.metric`; empty for the whole document."""
-        return ".".join(str(part) for part in self.location)
+        return field_name(self.location)
 
     def sentence(self, place: str) -> str:
         """`place, field f: what is wrong.`; `place` names the file and, where known, the line."""
@@ -89,7 +94,7 @@ def first_problem(error: ValidationError, data: object, model: type[BaseModel]) 
     The branches of a union are told as one problem: "expected an integer or text, got [1]".
     """
     details = error.errors(include_url=False)
-    placed = [(_place(_location(detail), detail["type"], data), detail) for detail in details]
+    placed = [(_place(_location(detail), detail["type"], data) + _inside(detail)[0], detail) for detail in details]
     placed = [(place, detail) for place, detail in placed if not _is_consequence(place, detail, placed)]
     first = placed[0][0]
     here = [detail for place, detail in placed if place == first]
@@ -99,12 +104,12 @@ def first_problem(error: ValidationError, data: object, model: type[BaseModel]) 
         values = ", ".join(_fixed_values(model, first))
         message = f"this key is missing; add it ({values})" if values else "this key is missing; add it"
     elif kind == _UNKNOWN:
-        message = _unknown_key(str(first[-1]), _known_keys(model, first[:-1]))
+        message = _unknown_key(str(first[-1]), known_keys(model, first[:-1]))
     elif kind == _OWN_CHECK:
-        message = str(here[0]["ctx"]["error"]).rstrip(".")
+        message = on_one_line(_inside(here[0])[1].rstrip("."), _LONGEST_MESSAGE)
     else:
         expected = tuple(dict.fromkeys(_expected(detail) for detail in here))
-        message = f"expected {' or '.join(expected)}, got {_shown(_given(here[0]))}"
+        message = f"expected {' or '.join(expected)}, got {in_words(_given(here[0]))}"
     further = len({place for place, _ in placed}) - 1
     return Problem(first, message, names_key=kind == _UNKNOWN, further=further, expected=expected)
 
@@ -139,6 +144,14 @@ def _location(detail: Mapping[str, Any]) -> Location:
     return (*location, detail["ctx"]["discriminator"].strip("'")) if detail["type"] == _NO_KIND else location
 
 
+def _inside(detail: Mapping[str, Any]) -> tuple[Location, str]:
+    """Where inside a model its own check found the problem, and what it said; both empty for pydantic's checks."""
+    error = detail.get("ctx", {}).get("error")
+    if isinstance(error, PlacedError):
+        return error.in_document(detail["input"])
+    return (), "" if error is None else str(error)
+
+
 def _given(detail: Mapping[str, Any]) -> object:
     """The value that was wrong; of a mapping of an unknown kind, the kind."""
     return detail["ctx"]["tag"] if detail["type"] == "union_tag_invalid" else detail["input"]
@@ -150,7 +163,7 @@ def _place(location: Location, kind: str, data: object) -> Location:
     value = data
     for position, part in enumerate(location):
         last = position == len(location) - 1
-        exists, child = _step(value, part)
+        exists, child = child_at(value, part)
         if exists:
             value = child
         elif not (last and kind in (_MISSING, _NO_KIND)):
@@ -159,15 +172,8 @@ def _place(location: Location, kind: str, data: object) -> Location:
     return tuple(kept)
 
 
-def _step(value: object, part: int | str) -> tuple[bool, object]:
-    if isinstance(value, Mapping):
-        return part in value, value.get(part)
-    if isinstance(value, list) and isinstance(part, int):
-        return part < len(value), value[part] if part < len(value) else None
-    return False, None
-
-
-def _shown(value: object) -> str:
+def in_words(value: object) -> str:
+    """A value of the user's as sentences show it: in YAML's words, on one line, and cut where it is long."""
     if value is None:
         return "nothing (null)"
     if isinstance(value, bool):
@@ -175,13 +181,13 @@ def _shown(value: object) -> str:
     words: dict[type, Callable[[Any], str]] = {
         dict: lambda mapping: f"a mapping of {len(mapping)} keys",
         list: lambda items: f"a list of {len(items)} items",
+        tuple: lambda items: shown(list(items)),
         set: lambda items: f"a set of {len(items)} items",
         bytes: lambda data: f"{len(data)} bytes of binary data",
         date: str,
         datetime: str,
     }
-    text = words.get(type(value), repr)(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return cut(words.get(type(value), shown)(value))
 
 
 def _unknown_key(key: str, known: list[str]) -> str:
@@ -190,7 +196,7 @@ def _unknown_key(key: str, known: list[str]) -> str:
     return f"unknown key, {advice} (known keys: {', '.join(known)})"
 
 
-def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
+def known_keys(model: type[BaseModel], location: Location) -> list[str]:
     """The keys that the model knows at a location, by its JSON schema; empty where the schema cannot tell."""
     known = [key for option in _schemas_at(model, location) for key in option.get("properties", {})]
     return sorted(dict.fromkeys(known))

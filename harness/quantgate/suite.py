@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -112,6 +112,10 @@ class Suite(_Strict):
                     f"in {COMMAND_FIELD}, or let the arms share the device"
                 )
         return self
+
+    def as_recorded(self) -> dict[str, Any]:
+        """The suite as JSON values; a run from it is the same experiment (see `EngineSettings.as_recorded`)."""
+        return self.model_dump(mode="json", by_alias=True) | {"engine": self.engine.as_recorded()}
 
     @property
     def baseline(self) -> BundledArmConfig | OpenAIArmConfig:

@@ -11,11 +11,18 @@ from pydantic import BaseModel, ValidationError
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.reader import ReaderError
 
-from quantgate.problem import Location, Problem, first_problem
-from quantgate.yaml_hints import hint_for_scalar
+from quantgate.locations import Location
+from quantgate.problem import Problem, first_problem, known_keys
+from quantgate.yaml_hints import hint_for_scalar, taken_for
+from quantgate.yaml_nodes import require_plain_nodes
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.shown import on_one_line, shown
 
 Model = TypeVar("Model", bound=BaseModel)
+
+_LONGEST_PROBLEM = 200
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What PyYAML's constructors let through for a value that its tag does not fit, such as `!!bool 3`."""
 
 __all__ = ["Problem", "first_problem", "load_yaml_model", "parse_yaml_model"]
 
@@ -45,12 +52,16 @@ def parse_yaml_model(text: str, model: type[Model], *, name: str) -> Model:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is None:
-            raise ConfigurationError(f"{name}: the file is empty; expected the keys of a {model.__name__}.")
-        _refuse_repeated_keys(root, name, seen=set())
+            raise ConfigurationError(
+                f"{name}: the file is empty; expected a mapping of keys to values (known keys: "
+                f"{', '.join(known_keys(model, ()))})."
+            )
+        require_plain_nodes(root, name)
         data = _Constructor().construct_document(root)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigurationError(f"{name}{line}: not valid YAML: {error.problem}.") from None
+        reason = on_one_line(str(error.problem), _LONGEST_PROBLEM)
+        raise ConfigurationError(f"{name}{line}: not valid YAML: {reason}.") from None
     except ReaderError as error:
         line_number = text.count("\n", 0, error.position) + 1
         raise ConfigurationError(
@@ -75,31 +86,12 @@ class _Constructor(SafeConstructor):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except ValueError as error:
+        except _UNREADABLE:
+            value = shown(node.value) if isinstance(node, yaml.ScalarNode) else "this value"
             raise ConstructorError(
-                problem=f"{str(node.value)[:40]!r} cannot be read ({error}); correct it, or quote it where it is text",
+                problem=f"{value} cannot be read as {taken_for(node)}; correct it, or quote it where it is text",
                 problem_mark=node.start_mark,
             ) from None
-
-
-def _refuse_repeated_keys(node: yaml.Node, name: str, seen: set[int]) -> None:
-    """YAML readers keep the last of two equal keys in silence; a margin written twice must not vanish."""
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    if isinstance(node, yaml.MappingNode):
-        keys: set[Any] = set()
-        for key, value in node.value:
-            if key.value in keys and isinstance(key, yaml.ScalarNode):
-                raise ConfigurationError(
-                    f"{name}, line {key.start_mark.line + 1}, field {key.value}: this key stands twice in one mapping; "
-                    "keep one of them."
-                )
-            keys.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
-            _refuse_repeated_keys(value, name, seen)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _refuse_repeated_keys(item, name, seen)
 
 
 def _at(root: yaml.Node, location: Location, *, names_key: bool) -> tuple[yaml.Node, int]:

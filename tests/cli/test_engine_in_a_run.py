@@ -11,7 +11,12 @@ import pytest
 from tests.cli.tiny_suite import POLICY, write_tiny_suite
 
 from quantgate.cli.main import run_command
+from quantgate.engine_settings.engine import EngineSettings
 from quantgate.store.run_folder import LoadedRun, load_run
+from quantgate.suite import Suite, load_suite
+from quantgate_engine import EngineConfig
+from quantgate_engine.kv.settings import CacheSettings
+from quantgate_engine.scheduler.batching.settings import BatchingSettings
 
 PLAIN = "engine: {max_active_requests: 4, max_step_tokens: 32, max_context_tokens: 128}\n"
 CANDIDATE = "  - {scheme: int8-w8a16, id: candidate}\n"
@@ -102,6 +107,9 @@ def test_pools_and_classes_of_a_suite_are_those_of_its_requests(suite: Path, run
     for step in done.steps.to_pylist():
         if step["arm_id"] == "fp32":
             prompt_tokens[step["pool"]] += step["prefill_tokens"]
+    recorded = Suite.model_validate(done.manifest.suite)
+    assert recorded.engine.to_pools() == load_suite(suite).suite.engine.to_pools()
+    assert all(entry.engine.cache.prefix_sharing for entry in recorded.engine.pools)
     assert min(prompt_tokens.values()) > 0
     for arm in done.manifest.arms:
         assert arm.notes == ["scheduled as interactive, because the engine has no such SLO class: premium"]
@@ -114,9 +122,13 @@ def test_a_replay_takes_its_engine_from_a_file_and_keeps_what_was_set(suite: Pat
     flags = ("--model", str(suite.parent / "model"), "--scheme", "fp32", "--engine", str(file), "--prefix-sharing")
     code, done = run("replay", str(suite.parent / "traffic.jsonl"), *flags)
     assert (code, done is not None) == (0, True)
-    assert done.manifest.engine == {
-        "block_size": 4, "max_context_tokens": 128, "batching": {"mode": "split"}, "cache": {"prefix_sharing": True},
-    }  # fmt: skip
+    again = EngineSettings.model_validate(done.manifest.engine)
+    assert again.to_engine_config() == EngineConfig(
+        block_size=4,
+        max_context_tokens=128,
+        batching=BatchingSettings(mode="split"),
+        cache=CacheSettings(prefix_sharing=True),
+    )
     assert not [step for step in done.steps.to_pylist() if step["prefill_tokens"] and step["decode_tokens"]]
 
 

@@ -80,19 +80,34 @@ def test_what_is_stated_reaches_the_engine() -> None:
     ("text", "sentence"),
     [
         ("batching: {mode: mixt}", "line 1, field batching.mode: expected 'mixed', 'split' or 'static', got 'mixt'"),
-        ("threads: 1\nbatching:\n  length_buckets: [5, 4]", "line 3, field batching: length_buckets is (5, 4)"),
+        (
+            "threads: 1\nbatching:\n  length_buckets: [5, 4]",
+            "line 3, field batching.length_buckets: got [5, 4], expected ",
+        ),
         ("admission: {watermark: '0.1'}", "line 1, field admission.watermark: expected a number, got '0.1'"),
-        ("cache: {session_seconds: 5}", "field cache: session_seconds is 5.0; expected 0 unless prefix_sharing"),
+        ("cache: {session_seconds: 5}", "field cache.session_seconds: got 5.0, expected 0 unless prefix_sharing"),
         ("cache: {sesion_blocks: 5}", "field cache.sesion_blocks: unknown key, did you mean session_blocks?"),
-        ("batching: {slo_classes: [{name: a}, {name: a}]}", "field batching: slo_classes is ('a', 'a')"),
-        ("batching: {slo_classes: [{name: a, reserved_active: 40}]}", "reserve 40 places among the active requests"),
-        ("max_step_tokens: 3", "max_step_tokens is 3, below max_active_requests"),
+        (
+            "batching: {slo_classes: [{name: a}, {name: a}]}",
+            "batching.slo_classes: got ['a', 'a'], expected no name tw",
+        ),
+        (
+            "batching: {slo_classes: [{name: a, reserved_active: 40}]}",
+            "field batching.slo_classes: max_active_requests is 16; expected at least 40, the places",
+        ),
+        ("max_step_tokens: 3", "field max_step_tokens: got 3, expected at least max_active_requests (16)"),
         ("kv_dtype: int4", "field kv_dtype: expected 'auto' or 'int8', got 'int4'"),
-        ("pools: [{name: a}, {name: a}]", "is ['a', 'a']; expected at least one, and no name twice"),
-        ("pools: [{name: a, engine: {max_step_tokens: 3}}]", "max_step_tokens is 3, below max_active_requests"),
+        ("pools: [{name: a}, {name: a}]", "field pools.1.name: got 'a', expected a name that no other pool has"),
+        (
+            "pools: [{name: a, engine: {max_step_tokens: 3}}]",
+            "pools.0.engine.max_step_tokens: got 3, expected at lea",
+        ),
         ("pools: [{name: a, engine: {kv_dtype: int8}}]", "field pools.0.engine.kv_dtype: unknown key"),
-        ("pools: [{name: a, spill: {to: b, waiting_requests: 1}}]", "SpillSettings.to of pool a is 'b'"),
-        ("pools: [{name: a, rule: {slo_classes: [urgent]}}]", "expected classes that its engine has: interactive"),
+        ("pools: [{name: a, spill: {to: b, waiting_requests: 1}}]", "pools.0.spill.to: got 'b', expected another pool"),
+        (
+            "pools: [{name: a, rule: {slo_classes: [urgent]}}]",
+            "slo_classes: got ['urgent'], expected classes that",
+        ),
     ],
 )
 def test_what_the_engine_refuses_is_told_with_its_place(text: str, sentence: str) -> None:
@@ -133,7 +148,7 @@ def test_flags_go_before_the_file(tmp_path: Path) -> None:
 def test_a_flag_that_does_not_fit_the_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "engine.yaml"
     file.write_text("cache: {prefix_sharing: true, session_seconds: 2}\n")
-    with pytest.raises(ConfigurationError, match=r"^--prefix-sharing: session_seconds is 2.0; expected 0 unless"):
+    with pytest.raises(ConfigurationError, match=r"^--prefix-sharing, field cache.session_seconds: got 2.0, expected"):
         EngineFlags(file, prefix_sharing=False).settings()
     with pytest.raises(ConfigurationError, match="there is no such file"):
         EngineFlags(tmp_path / "none.yaml").settings()

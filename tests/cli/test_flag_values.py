@@ -57,7 +57,7 @@ def test_traffic_flags(command, flags, sentence):
     [
         (
             ("--max-active-requests", "9", "--max-step-tokens", "3"),
-            "max_step_tokens is 3, below max_active_requests (9)",
+            "--max-step-tokens: got 3, expected at least max_active_requests (9)",
         ),
     ],
 )

@@ -24,7 +24,10 @@ def with_transforms(transforms: str) -> str:
     ("text", "sentence"),
     [
         (ARMS + TRAFFIC + "seed: -5\n", "line 7, field seed: expected a value of at least 0, got -5."),
-        (ARMS + TRAFFIC + "engine: {max_step_tokens: 3}\n", "line 7, field engine: max_step_tokens is 3, below"),
+        (
+            ARMS + TRAFFIC + "engine: {max_step_tokens: 3}\n",
+            "line 7, field engine.max_step_tokens: got 3, expected ",
+        ),
         (ARMS + "workload: {trace: ''}\n", "line 6, field workload.trace: expected text of at least 1 character"),
         (
             ARMS + "workload: {trace: t, blocks: true}\n",

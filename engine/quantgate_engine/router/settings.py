@@ -120,7 +120,7 @@ class PoolSettings:
             not unknown,
             "PoolSettings.rule.slo_classes",
             self.rule.slo_classes,
-            f"classes that the engine of pool {self.name} has: {', '.join(self.slo_classes)}",
+            f"classes that the engine of pool {self.name} has ({', '.join(self.slo_classes)})",
         )
 
     @property
@@ -160,5 +160,5 @@ def check_pools(pools: Sequence[PoolSettings]) -> None:
             pool.spill is None or pool.spill.to in others,
             f"pools.{position}.spill.to",
             pool.spill.to if pool.spill is not None else None,
-            f"another pool: {', '.join(others) or 'there is none, so leave spill out'}",
+            f"another pool ({', '.join(others) or 'there is none, so leave spill out'})",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quantgate.problem import Location
+from quantgate.locations import Location
 
 
 def named_servers(baseline: str, candidates: Sequence[str]) -> list[tuple[str, str]]:

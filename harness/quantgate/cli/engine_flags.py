@@ -71,4 +71,5 @@ class EngineFlags:
         values |= {name: value for name, value in given.items() if value is not None}
         if self.prefix_sharing is not None:
             values["cache"] = values.get("cache", {}) | {"prefix_sharing": self.prefix_sharing}
-        return settings_from_flags(EngineSettings, values, {"cache": "--prefix-sharing"})
+        of_the_file = dict.fromkeys(values.keys() - given.keys(), "--engine")
+        return settings_from_flags(EngineSettings, values, of_the_file | {"cache": "--prefix-sharing"})

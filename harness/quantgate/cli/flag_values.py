@@ -31,7 +31,10 @@ def settings_from_flags(model: type[Settings], values: Mapping[str, Any], flags:
     except ValidationError as error:
         problem = first_problem(error, data, model)
     field = str(problem.location[0]) if problem.location else ""
-    place = f"{flags.get(field, '--' + field.replace('_', '-'))}: " if field else ""
+    flag = flags.get(field, "--" + field.replace("_", "-"))
+    # A flag that stands for a group, or for a whole file, does not say by itself which setting is wrong.
+    inside = f", field {problem.field}" if any(isinstance(part, str) for part in problem.location[1:]) else ""
+    place = f"{flag}{inside}: " if field else ""
     raise ConfigurationError(f"{place}{problem.message}.")
 
 

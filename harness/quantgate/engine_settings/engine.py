@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
+from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from quantgate.engine_settings.group import Group
+from quantgate.engine_settings.group import Group, Places, places_of
 from quantgate.engine_settings.pools import PoolEntry, PoolFields, RouterGroup
+from quantgate.locations import Location
+from quantgate.placed_error import PlacedError
 from quantgate_engine.config import EngineConfig
-from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.router.settings import PoolSettings, check_pools
+from quantgate_engine.setting_checks import SettingError
+from quantgate_engine.shown import shown_name
 from quantgate_kernels.kernel_set_names import KernelSetName
 
 _ENGINE = EngineConfig()
@@ -30,14 +33,45 @@ class EngineSettings(PoolFields, Group):
     pools: tuple[PoolEntry, ...] = Field((), strict=False)
     router: RouterGroup = RouterGroup()
 
-    @model_validator(mode="after")
-    def _pools_go_together(self) -> Self:
+    def require_usable(self) -> None:
+        """Raises PlacedError; with pools, what stands beside them is no engine of its own and need not make one."""
         if self.pools:
+            self._require_usable_pools()
+            return
+        if "pools" in self.model_fields_set:
+            raise PlacedError((("pools",), "expected at least one pool, got none; add one, or remove this key"))
+        if "router" in self.model_fields_set:
+            raise PlacedError((("router",), "expected pools beside it to route between; add them, or remove this key"))
+        super().require_usable()
+
+    def _require_usable_pools(self) -> None:
+        pools = []
+        for position, pool in enumerate(self.pools):
+            place: Location = ("pools", position)
             try:
-                check_pools(self.to_pools())
-            except ConfigurationError as error:
-                raise ValueError(str(error)) from None
-        return self
+                engine = self._with_pool(pool)._config(None)
+            except SettingError as error:
+                raise PlacedError(*_in_pool_or_beside(places_of(error), place, pool.name)) from None
+            try:
+                pools.append(pool.to_settings(engine))
+            except SettingError as error:
+                raise PlacedError(*_within(place, places_of(error))) from None
+        try:
+            check_pools(pools)
+        except SettingError as error:
+            raise PlacedError(*_within(("pools",), places_of(error))) from None
+
+    def as_recorded(self) -> dict[str, Any]:
+        """The settings that the engine runs with, as JSON values: a document that sets the same up again.
+
+        Each pool has all of its settings in it, those that it takes from beside the pools too.
+        """
+        document = self.model_dump(mode="json")
+        if not self.pools:
+            return {name: value for name, value in document.items() if name not in ("pools", "router")}
+        for pool, entry in zip(self.pools, document["pools"], strict=True):
+            entry["engine"] = self._with_pool(pool).model_dump(mode="json", include=set(PoolFields.model_fields))
+        return document
 
     def to_engine_config(self, kv_dtype: KVDtypeName | None = None) -> EngineConfig:
         """What the model is loaded with: the first pool's settings, where there are pools.
@@ -58,3 +92,13 @@ class EngineSettings(PoolFields, Group):
     def _config(self, kv_dtype: KVDtypeName | None) -> EngineConfig:
         config: EngineConfig = self.to_engine()
         return config if kv_dtype is None else replace(config, kv_dtype=kv_dtype)
+
+
+def _within(place: Location, places: Places) -> Places:
+    return tuple((place + location, message) for location, message in places)
+
+
+def _in_pool_or_beside(places: Places, place: Location, name: str) -> Places:
+    """A pool's engine is made of what the pool says and, else, of what stands beside the pools."""
+    beside = tuple((location, f"pool {shown_name(name)}: {places[-1][1]}") for location, _ in places)
+    return (*_within((*place, "engine"), places[:-1]), *beside)

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from quantgate.arms.servers_in_flags import flag_of_servers, named_servers
-from quantgate.problem import Location, first_problem
+from quantgate.locations import Location
+from quantgate.problem import first_problem
 from quantgate.run.usual_quality import USUAL_ITEMS, usual_quality
 from quantgate.suite import LoadedSuite, Suite, WorkloadConfig
 from quantgate_engine.errors import ConfigurationError

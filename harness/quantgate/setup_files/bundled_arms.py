@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from quantgate.problem import Location
+from quantgate.locations import Location
 from quantgate.setup_files.policy_text import as_yaml
 from quantgate.setup_files.project import inside_project
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from quantgate.problem import Location
+from quantgate.locations import Location
 from quantgate.setup_files.policy_text import as_yaml
 
 FOLDER = "quantgate"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quantgate.arms.servers_in_flags import flag_of_servers, named_servers
-from quantgate.problem import Location
+from quantgate.locations import Location
 from quantgate.setup_files.policy_text import as_yaml
 from quantgate.setup_files.project import inside_project
 

@@ -128,7 +128,7 @@ class RunManifest(_Strict):
     suite: dict[str, Any] | None = None
     policy: dict[str, Any] | None = None
     engine: dict[str, Any] | None = None
-    """What a run without a suite changed of the bundled engine's settings."""
+    """The bundled engine's settings in a run without a suite, as `EngineSettings.as_recorded` tells them."""
     seed: int = Field(ge=0)
     model: ModelManifest
     arms: list[ArmManifest] = Field(min_length=1)
