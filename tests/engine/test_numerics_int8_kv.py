@@ -56,7 +56,7 @@ def test_memory_is_counted_with_scales(folder: ModelFolder, monkeypatch: pytest.
     def load(**settings: int) -> TorchExecutor:
         return TorchExecutor.load(folder, "bf16", EngineConfig(kv_dtype="int8", block_size=10, **settings))
 
-    monkeypatch.setattr(machine_limits, "_device_bytes", lambda _device: 10 * ROWS_PER_TOKEN * (HEAD_DIM + 4) * 7)
+    monkeypatch.setattr(machine_limits, "free_bytes", lambda _device: 10 * ROWS_PER_TOKEN * (HEAD_DIM + 4) * 7)
     assert load(num_kv_blocks=7).num_blocks == 7
     with pytest.raises(ConfigurationError, match=r"The KV cache \(8 blocks of 10 tokens\) needs"):
         load(num_kv_blocks=8)

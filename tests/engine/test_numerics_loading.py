@@ -14,9 +14,11 @@ from tests.engine.tiny_model import save_tiny_model
 
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.errors import ConfigurationError, ModelError
+from quantgate_engine.executor import machine_limits
 from quantgate_engine.executor.torch_executor import TorchExecutor
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.model_folder import ModelFolder
+from quantgate_engine.scheduler.preemption.settings import PreemptionSettings
 
 TOKENS = list(range(3, 30))
 
@@ -166,12 +168,17 @@ def test_logits_refuse_what_does_not_fit(tokens: list[int], message: str, folder
     [
         (
             {"num_kv_blocks": 10**12},
-            r"^The KV cache \(1000000000000 blocks of 16 tokens\) needs [\d,]+\.\d GB, and the device has [\d,]+",
+            r"^The KV cache \(1000000000000 blocks of 16 tokens\) needs [\d,]+\.\d GB, and [\d,]+\.\d GB of the",
         ),
         ({"block_size": 10**15}, r"blocks of 1000000000000000 tokens\) needs "),
         (
             {"max_active_requests": 10**12, "max_step_tokens": 10**12},
             r"^The KV cache \(\d+ blocks of 16 tokens\) needs ",
+        ),
+        (
+            {"num_kv_blocks": 4, "preemption": PreemptionSettings(mode="swap", host_blocks=10**10)},
+            r"^Swapping to the host \(preemption\.host_blocks: 10000000000 blocks of 16 tokens, beside the KV cache of "
+            r"4\) needs [\d,]+\.\d GB, and [\d,]+\.\d GB of the device's memory can be had; lower preemption\.host_b",
         ),
         (
             {"threads": 100_000},
@@ -186,5 +193,25 @@ def test_more_than_the_machine_has_is_refused_with_numbers(
         load(folder, **config)
 
 
-def test_a_large_pool_that_fits_costs_nothing_until_it_is_used(folder: ModelFolder) -> None:
-    assert load(folder, num_kv_blocks=100_000).num_blocks == 100_000
+@pytest.mark.parametrize("blocks_left", [4, 3])
+def test_another_pool_has_what_the_first_one_left(
+    folder: ModelFolder, monkeypatch: pytest.MonkeyPatch, blocks_left: int
+) -> None:
+    first = load(folder, num_kv_blocks=4)
+    left = blocks_left * 16 * first.info.kv_bytes_per_token
+    monkeypatch.setattr(machine_limits, "free_bytes", lambda _device: left)
+    config = EngineConfig(num_kv_blocks=4)
+    if blocks_left == 4:
+        assert first.beside(config).num_blocks == 4
+    else:
+        with pytest.raises(ConfigurationError, match=r"^The KV cache \(4 blocks of 16 tokens\) needs "):
+            first.beside(config)
+
+
+def test_the_cache_has_what_the_weights_left(folder: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([10**12, 0])
+    monkeypatch.setattr(machine_limits, "free_bytes", lambda _device: next(answers))
+    with pytest.raises(
+        ConfigurationError, match=r", and 0\.0 MB of the device's memory can be had; lower num_kv_blocks"
+    ):
+        load(folder, num_kv_blocks=4)

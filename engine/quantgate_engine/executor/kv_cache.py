@@ -6,10 +6,11 @@ import torch
 
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.executor.kv_format import KVFormat
-from quantgate_engine.executor.machine_limits import require_cache_memory
+from quantgate_engine.executor.machine_limits import require_memory
 from quantgate_engine.model.config import DecoderConfig
 
 DEFAULT_CONTEXT_TOKENS = 2048
+HOST = torch.device("cpu")
 
 
 def context_limit(config: EngineConfig, model_limit: int) -> int:
@@ -18,11 +19,25 @@ def context_limit(config: EngineConfig, model_limit: int) -> int:
 
 
 def require_cache_fits(config: EngineConfig, model: DecoderConfig, kv_format: KVFormat, device: torch.device) -> None:
-    """Raises ConfigurationError where the pool that the settings ask for is larger than the device's memory."""
+    """Raises ConfigurationError where there is not memory enough now for the pool, or for the blocks on the host."""
     blocks = block_count(config, context_limit(config, model.max_position_embeddings))
-    needed_bytes = blocks * config.block_size * kv_format.bytes_per_token(model)
-    what = f"The KV cache ({blocks} blocks of {config.block_size} tokens)"
-    require_cache_memory(needed_bytes, device, what)
+    block_bytes = config.block_size * kv_format.bytes_per_token(model)
+    require_memory(
+        blocks * block_bytes,
+        device,
+        f"The KV cache ({blocks} blocks of {config.block_size} tokens)",
+        "lower num_kv_blocks, or max_active_requests and max_context_tokens",
+    )
+    host_blocks = config.preemption.host_blocks
+    if host_blocks:
+        same_memory = blocks if device.type == HOST.type else 0
+        require_memory(
+            (host_blocks + same_memory) * block_bytes,
+            HOST,
+            f"Swapping to the host (preemption.host_blocks: {host_blocks} blocks of {config.block_size} tokens"
+            + (f", beside the KV cache of {blocks})" if same_memory else ")"),
+            "lower preemption.host_blocks",
+        )
 
 
 def block_count(config: EngineConfig, max_context_tokens: int) -> int:

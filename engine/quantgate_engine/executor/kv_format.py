@@ -33,7 +33,7 @@ class KVFormat:
     def allocate(
         self, model: DecoderConfig, num_blocks: int, block_size: int, device: torch.device
     ) -> tuple[KVLayer, ...]:
-        """A cache, layer by layer. Zeroed memory is mapped lazily on CPUs: unused blocks cost no resident memory."""
+        """A cache, layer by layer. Zeroing touches all of its memory here, so that none is taken in a step."""
         rows = (num_blocks, block_size, model.num_kv_heads)
 
         def stored() -> torch.Tensor:

@@ -7,6 +7,7 @@ import os
 import torch
 
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.executor.free_memory import free_bytes
 
 THREADS_PER_CORE = 4
 """More than that only wait for each other; thousands cannot even be started."""
@@ -21,20 +22,18 @@ def require_threads(threads: int) -> None:
         )
 
 
-def require_cache_memory(needed_bytes: int, device: torch.device, what: str) -> None:
-    """Raises ConfigurationError where a KV cache of `needed_bytes` is larger than the memory of the device.
+def require_memory(needed_bytes: int, device: torch.device, what: str, advice: str) -> None:
+    """Raises ConfigurationError where `needed_bytes` are more than can still be had on the device.
 
-    Host memory counts whole, not what is free of it: unused blocks of the cache are never touched and cost none.
+    A cache is zeroed when it is made, and zeroing touches every page: all of it is taken at once, so that it counts for
+    whatever is asked for next, and no step ever waits for the system to find a page.
     """
-    there = _device_bytes(device)
+    there = free_bytes(device)
     if needed_bytes > there:
         raise ConfigurationError(
-            f"{what} needs {needed_bytes / 1e9:,.1f} GB, and the device has {there / 1e9:,.1f} GB; lower "
-            "num_kv_blocks, or max_active_requests and max_context_tokens."
+            f"{what} needs {_size(needed_bytes)}, and {_size(there)} of the device's memory can be had; {advice}."
         )
 
 
-def _device_bytes(device: torch.device) -> int:
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def _size(count: int) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"

@@ -48,6 +48,8 @@ class TorchExecutor:
         self._kv_format = kv_format
         self._device = decoder.weights.embedding.device
         self.cache_identity: tuple[str, ...] = (info.weights_sha256, info.scheme, info.kv_dtype, info.kernel_set)
+        # Again, because by now the weights have taken their share, and other engines over them theirs.
+        require_cache_fits(config, model, kv_format, self._device)
         self._cache = self._allocate(self.num_blocks)
         self._host_cache = kv_format.allocate(
             model, config.preemption.host_blocks, self.block_size, torch.device("cpu")
@@ -114,9 +116,8 @@ class TorchExecutor:
     def beside(self, config: EngineConfig) -> TorchExecutor:
         """Another executor over the same weights, with a KV cache of its own.
 
-        Raises ConfigurationError where that cache is larger than the device's memory.
+        Raises ConfigurationError where that cache does not fit into the memory that the others leave.
         """
-        require_cache_fits(config, self._decoder.config, self._kv_format, self._device)
         return TorchExecutor(self._decoder, self.info, config, self._kv_format)
 
     def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
