@@ -34,8 +34,15 @@ def refusal(body: bytes) -> str:
         (b'{"messages": [{"role": "user", "content": ["\\uDE00"]}]}', "messages holds \\ude00, half of a surrogate"),
         (b'{"a": {"\\udc00": 1}}', "a holds \\udc00, half of a surrogate pair"),
         (b'{"\\udc00": 1}', "'\\udc00' holds \\udc00, half of a surrogate pair"),
+        (b'{"prompt": "a\nb"}', "The body is not valid JSON: Invalid control character at line 1, column 14 (char"),
+        (b'{"a": 1,\n "b": "c', "The body is not valid JSON: Unterminated string starting at line 2, column 7 (char"),
+        (b'{"a": 1, "a": 1}', "The body has the key 'a' twice in one object; give it once."),
+        (b'{"m": [{"role": "a", "ro\\u006ce": "b"}]}', "The body has the key 'role' twice in one object"),
+        (b'{"temperature": NaN}', "The body is not valid JSON: it holds NaN, which JSON does not have."),
+        (b'{"x": [-Infinity]}', "The body is not valid JSON: it holds -Infinity"),
+        (b"\x1f\x8b\x08\x00", "The body is compressed (gzip); send it as it is, uncompressed JSON in UTF-8."),
     ],
-    ids=range(10),
+    ids=range(17),
 )
 def test_what_is_wrong_is_said(body: bytes, message: str) -> None:
     assert refusal(body).startswith(message)
@@ -47,6 +54,27 @@ def test_whole_characters_and_allowed_depths_pass() -> None:
         nested = {"a": nested}
     for document in (nested, {"prompt": "\U0001f600"}, {"prompt": "\\ud83d is an escape"}):
         assert json_object(json.dumps(document).encode()) == document
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ({"content-type": "application/json; charset=utf-16"}, "The header Content-Type states the charset 'utf-16'"),
+        ({"content-type": "application/json", "content-encoding": "br"}, "The header Content-Encoding is 'br'"),
+    ],
+)
+def test_other_codings_than_plain_utf_8_are_refused(
+    server: RunningServer, headers: dict[str, str], message: str
+) -> None:
+    answer = httpx.post(f"{server.url}/tokenize", content=b'{"prompt": "a"}', headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(message)
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "UTF-8", '"utf-8"', "us-ascii"])
+def test_names_of_utf_8_are_taken(server: RunningServer, charset: str) -> None:
+    headers = {"content-type": f"application/json; charset={charset}", "content-encoding": "identity"}
+    assert httpx.post(f"{server.url}/tokenize", content=b'{"prompt": "a"}', headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -78,7 +78,16 @@ def test_what_is_no_json_object_is_told_apart(
     ("arguments", "message"),
     [
         ({"messages": []}, "messages: .*at least 1"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+            r"messages\.0\.content\.0: a part of the type 'image_url' is not read; .* of the type 'text' alone",
+        ),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, r"content\.0: .* needs a text"),
+        ({"messages": [{"role": "user", "content": 3}]}, r"messages\.0\.content: expected a text, or a list of parts"),
+        ({"extra_body": {"chat_template": "x"}}, "chat_template: this server does not support it"),
+        ({"extra_body": {"echo": True}}, "echo: this server does not support it"),
+        ({"top_logprobs": 2}, "top_logprobs: it needs logprobs: true beside it"),
+        ({"max_completion_tokens": 2, "extra_body": {"forced_token_ids": [1]}}, "and max_completion_tokens is 2"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools: this server does not support it"),
         ({"response_format": {"type": "json_object"}}, "response_format: this server does not"),
         (
