@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 
+from quantgate_engine.argument_checks import refuse_argument, require_count, require_kind, token_ids_of
 from quantgate_engine.delivery import Delivery
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.kv.holding import KVHolding
@@ -30,9 +31,14 @@ class AsyncLLM:
 
     max_unread_chunks: chunks (a token each) that a stream keeps for its reader; one that falls further behind ends with
     cause backpressure. None keeps all of them.
+
+    Raises ConfigurationError where it is given something else.
     """
 
     def __init__(self, llm: LLM | SteppedEngine, max_unread_chunks: int | None = None) -> None:
+        if not isinstance(llm, LLM | SteppedEngine):
+            raise refuse_argument("AsyncLLM: llm", llm, "an LLM, or an engine that steps as its core does")
+        require_count("AsyncLLM: max_unread_chunks", max_unread_chunks, 1, optional=True)
         self._core: SteppedEngine = llm.core if isinstance(llm, LLM) else llm
         self._max_unread_chunks = max_unread_chunks
         self._deliveries: dict[str, Delivery] = {}
@@ -92,24 +98,29 @@ class AsyncLLM:
 
         The request arrives at the engine when the first chunk is asked for. Closing the iterator early (or cancelling
         the task that waits on it) is a disconnect: its blocks are free at the end of the running step. Raises RunError
-        where the engine is not running, ConfigurationError where a live request has the same id.
+        where the engine is not running, ConfigurationError where a live request has the same id or an argument is of
+        another kind.
         """
         if self._thread is None or self._stopping or self._failure is not None:
             raise RunError(f"The engine takes no requests: {self._failure or 'it is not running'}.")
+        require_kind("stream: request_id", request_id, str)
         if request_id in self._deliveries:
             raise ConfigurationError(f"Request id {request_id!r} belongs to a stream that is open; choose another id.")
         delivery = self._deliveries[request_id] = Delivery(self._max_unread_chunks)
         try:
-            self._core.add_request(request_id, tuple(token_ids), params, terms)
+            self._core.add_request(request_id, token_ids_of("stream: token_ids", token_ids), params, terms)
             self._wake.set()
             while True:
                 chunk = await delivery.get()
+                if chunk.end is not None:
+                    # The request has ended: its id is free before the reader has closed this generator.
+                    del self._deliveries[request_id]
                 yield chunk
                 if chunk.end is not None:
                     return
         finally:
-            del self._deliveries[request_id]
             if delivery.close():
+                del self._deliveries[request_id]
                 self.abort(request_id, AbortCause.DISCONNECT)
 
     def abort(self, request_id: str, cause: AbortCause = AbortCause.CANCELLED) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quantgate_engine.argument_checks import is_whole, refuse_argument, require_kind
 from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.engine import EngineCore
@@ -94,16 +95,17 @@ class LLM:
         return EngineCore(self._executor.beside(config), config, self.core.clock)
 
     def generate(
-        self, prompts: str | Sequence[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None
+        self, prompts: str | Iterable[Prompt], params: SamplingParams | Iterable[SamplingParams] | None = None
     ) -> list[RequestOutput]:
         """Completes `prompts` under continuous batching; outputs stand in the order of the prompts.
 
         params: one setting for all, or one for each prompt; None takes the defaults. A lone string is one prompt.
-        Raises ConfigurationError where a prompt could never run (before any is started), and RunError where the
-        executor failed. Ctrl-C gives up what is running and leaves the engine ready for the next call.
+        Raises ConfigurationError where an argument is of another kind or a prompt could never run (before any is
+        started), and RunError where the executor failed. Ctrl-C gives up what is running and leaves the engine ready
+        for the next call.
         """
-        prompts = [prompts] if isinstance(prompts, str) else prompts
-        each = [params or SamplingParams()] * len(prompts) if not isinstance(params, Sequence) else list(params)
+        prompts = _prompts(prompts)
+        each = _each_params(params, len(prompts))
         if len(each) != len(prompts):
             raise ConfigurationError(
                 f"generate got {len(prompts)} prompts and {len(each)} SamplingParams; expected one, or one a prompt."
@@ -127,16 +129,16 @@ class LLM:
 
         Row i is the model's view of token i + 1. chunk_tokens: prefill in chunks of so many tokens; None takes the step
         budget. It uses blocks of its own, so it may be called while the engine serves. Raises ConfigurationError where
-        the sequence is empty, or longer than a request may be.
+        the sequence is empty, longer than a request may be, or not of the model's token ids.
         """
-        return self._executor.logits(list(token_ids), chunk_tokens)
+        return self._executor.logits(token_ids, chunk_tokens)
 
     def token_scores(self, token_ids: Sequence[int], alternatives: int = 0) -> list[TokenScore]:
         """Log-probability and rank of each token but the first, after those before it, with its likeliest alternatives.
 
         As `logits`, it may be called while the engine serves.
         """
-        return self._executor.token_scores(list(token_ids), alternatives)
+        return self._executor.token_scores(token_ids, alternatives)
 
     def continuation_logits(
         self, prompt_ids: Sequence[int], continuations: Sequence[Sequence[int]], chunk_tokens: int | None = None
@@ -216,6 +218,26 @@ class _StopWatch:
 
     def text(self) -> str:
         return "".join(self._pieces) + self._answer.end()
+
+
+def _prompts(given: object) -> list[Any]:
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | Mapping):
+        raise refuse_argument("generate: prompts", given, "a string, or a sequence of prompts")
+    prompts = list(given)
+    if any(is_whole(prompt) for prompt in prompts):
+        raise refuse_argument("generate: prompts", prompts, "a sequence of prompts; one prompt of token ids is [[...]]")
+    return prompts
+
+
+def _each_params(given: object, prompts: int) -> list[SamplingParams]:
+    if given is None or isinstance(given, SamplingParams):
+        return [given or SamplingParams()] * prompts
+    each: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else [given]
+    for params in each:
+        require_kind("generate: params", params, SamplingParams)
+    return each
 
 
 def _settings(config: EngineConfig | None, fields: dict[str, Any]) -> EngineConfig:

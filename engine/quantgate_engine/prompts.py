@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from numbers import Integral
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from quantgate_engine.argument_checks import is_whole
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.shown import shown
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -34,18 +35,33 @@ def encode_prompt(
     template or refuses the messages.
     """
     if isinstance(prompt, str):
+        _require_characters(prompt)
         return tuple(tokenizer(prompt, add_special_tokens=add_special_tokens)["input_ids"])
-    if all(isinstance(item, Integral) for item in prompt):
-        return tuple(int(item) for item in prompt if isinstance(item, Integral))
-    if not all(isinstance(item, Mapping) and {"role", "content"} <= item.keys() for item in prompt):
+    items: list[Any] = (
+        list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, bytes | bytearray) else [None]
+    )
+    if all(is_whole(item) for item in items):
+        return tuple(int(item) for item in items)
+    if not all(isinstance(item, Mapping) and {"role", "content"} <= item.keys() for item in items):
         raise ConfigurationError(
             "A prompt is a string, a list of token ids, or a list of chat messages with `role` and `content`; "
-            f"got {str(prompt)[:80]!r}."
+            f"got {shown(prompt)}."
         )
     if tokenizer.chat_template is None:
         raise ConfigurationError("The model has no chat template; give the prompt as a string or as token ids.")
-    messages = [dict(item) for item in prompt if isinstance(item, Mapping)]
+    messages = [dict(item) for item in items]
     return _apply_template(tokenizer, messages, template_arguments or {}, opens=True)
+
+
+def _require_characters(text: str) -> None:
+    """Half a surrogate pair is no character, and no tokenizer takes it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as wrong:
+        raise ConfigurationError(
+            f"A prompt has {shown(text[wrong.start])} at position {wrong.start}, which is no character; expected text "
+            "that UTF-8 can hold."
+        ) from None
 
 
 def turn_starts(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from quantgate_engine.argument_checks import is_finite, is_whole, token_ids_of
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.shown import shown
 
 MAX_LOGPROBS = 20
 """Most alternatives that a request may ask for, as in OpenAI's interface."""
 
 MAX_PENALTY = 2.0
 """Limit of presence and frequency penalties either way, as in OpenAI's interface."""
+
+MAX_REPETITION_PENALTY = 1e6
+"""Limit of a repetition penalty, and the inverse of its lower limit: far beyond where anything changes any more."""
 
 MAX_LOGIT_BIAS = 100.0
 """Limit of a bias either way, as in OpenAI's interface; it as good as forces or forbids a token."""
@@ -27,12 +32,15 @@ class SamplingParams:
     repetition_penalty above 1 makes tokens that prompt or output hold less likely; presence_penalty lowers the logits
     of tokens that were drawn, frequency_penalty once for each time; logit_bias maps token ids to what is added to their
     logits. `sampling/adjustments.py` has the formulas; greedy choices are subject to them too.
-    `stop` ends the request where one of the strings comes up in its text; the text is cut before it. Strings need text,
-    so the fronts that make text look for them (`LLM.generate`, the server), not the engine's core.
+    `stop` ends the request where one of the strings comes up in its text; the text is cut before it. A lone string is
+    one of them, as in OpenAI's interface. Strings need text, so the fronts that make text look for them
+    (`LLM.generate`, the server), not the engine's core.
     `forced_token_ids` is a continuation to decode as given, of exactly `max_tokens` tokens: nothing is chosen, no token
     stops it, and log-probabilities are those that the model gives these tokens.
     `logprobs` asks for the log-probability of each chosen token and of that many most likely alternatives
     (0: the chosen token's only; None: none). They are the model's own, before anything of the above.
+
+    Raises ConfigurationError for values of another type or out of range.
     """
 
     max_tokens: int = 128
@@ -52,7 +60,12 @@ class SamplingParams:
     logit_bias: Mapping[int, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        self._set("stop", _strings(self.stop))
+        for name in ("stop_token_ids", "forced_token_ids"):
+            self._set(name, token_ids_of(f"SamplingParams.{name}", getattr(self, name)))
+        self._check_types()
         forced = len(self.forced_token_ids)
+        least, most = 1 / MAX_REPETITION_PENALTY, MAX_REPETITION_PENALTY
         checks = {
             "max_tokens": (self.max_tokens >= 1, "at least 1"),
             "temperature": (self.temperature >= 0.0, "0 or more"),
@@ -65,7 +78,7 @@ class SamplingParams:
             ),
             "logprobs": (self.logprobs is None or 0 <= self.logprobs <= MAX_LOGPROBS, f"None or 0 to {MAX_LOGPROBS}"),
             "forced_token_ids": (forced in (0, self.max_tokens), f"none, or max_tokens ({self.max_tokens}) of them"),
-            "repetition_penalty": (0.0 < self.repetition_penalty < math.inf, "a number above 0 (1: off)"),
+            "repetition_penalty": (least <= self.repetition_penalty <= most, f"{least:g} to {most:g} (1: off)"),
             "presence_penalty": _within(self.presence_penalty, MAX_PENALTY),
             "frequency_penalty": _within(self.frequency_penalty, MAX_PENALTY),
             "logit_bias": (
@@ -74,8 +87,29 @@ class SamplingParams:
             ),
         }
         for name, (valid, expected) in checks.items():
-            if not valid:
-                raise ConfigurationError(f"SamplingParams.{name} is {getattr(self, name)!r}; expected {expected}.")
+            self._require(name, valid, expected)
+
+    def _check_types(self) -> None:
+        for name in ("max_tokens", "top_k", "seed"):
+            self._require(name, is_whole(getattr(self, name)), "a whole number")
+        for name in ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty"):
+            self._require(name, is_finite(getattr(self, name)), "a finite number")
+        self._require("ignore_eos", isinstance(self.ignore_eos, bool), "True or False")
+        self._require("logprobs", self.logprobs is None or is_whole(self.logprobs), "a whole number, or None")
+        biases = self.logit_bias.items() if isinstance(self.logit_bias, Mapping) else [(None, None)]
+        self._require(
+            "logit_bias",
+            all(is_whole(token_id) and is_finite(bias) for token_id, bias in biases),
+            "a map from token ids, which are whole numbers, to finite numbers",
+        )
+
+    def _require(self, name: str, valid: bool, expected: str) -> None:
+        if not valid:
+            raise ConfigurationError(f"SamplingParams.{name} is {shown(getattr(self, name))}; expected {expected}.")
+
+    def _set(self, name: str, value: Any) -> None:
+        # The class is frozen for its users; before anybody has it, its fields may still take their one form.
+        object.__setattr__(self, name, value)
 
     @property
     def penalises(self) -> bool:
@@ -94,3 +128,12 @@ class SamplingParams:
 
 def _within(value: float, limit: float) -> tuple[bool, str]:
     return abs(value) <= limit, f"{-limit:g} to {limit:g} (0: off)"
+
+
+def _strings(stop: object) -> tuple[str, ...]:
+    if isinstance(stop, str):
+        return (stop,)
+    strings = tuple(stop) if isinstance(stop, Iterable) else (stop,)
+    if not all(isinstance(string, str) for string in strings):
+        raise ConfigurationError(f"SamplingParams.stop is {shown(stop)}; expected strings.")
+    return strings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.pool_state import PoolState
@@ -14,6 +14,7 @@ from quantgate_engine.step_record import StepRecord
 from quantgate_engine.step_result import StepLoad, StepResult
 
 
+@runtime_checkable
 class SteppedEngine(Protocol):
     """Requests in, steps one at a time, what they brought out. Methods mean what EngineCore says of them.
 

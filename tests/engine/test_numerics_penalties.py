@@ -96,6 +96,19 @@ def test_draws_follow_the_changed_distribution() -> None:
     assert {token.token_id for token in sample(LOGITS.expand(50, -1), rows)} == {5}
 
 
+@pytest.mark.parametrize("penalty", [1e-6, 1e6])
+@pytest.mark.parametrize("scale", [1.0, 1e32])
+def test_the_strongest_penalties_keep_draws_among_the_best(penalty: float, scale: float) -> None:
+    """With every token seen before, the penalty only spreads or narrows the logits: no infinity, no NaN."""
+    seen = history(prompt=tuple(range(VOCABULARY)), output=())
+    expected = LOGITS * scale
+    adjust_(expected, SamplingParams(repetition_penalty=penalty), seen)
+    assert expected.isfinite().all()
+    row = SamplingRow(SamplingParams(temperature=1e-30, repetition_penalty=penalty), 3, history=seen)
+    [drawn] = sample((LOGITS * scale).unsqueeze(0), [row])
+    assert expected[drawn.token_id] == expected.max()
+
+
 def generate(executor: TorchExecutor, config: EngineConfig, prompts: list[list[int]], params: SamplingParams) -> Any:
     """-> (tokens of each prompt, preemptions)"""
     core = EngineCore(executor, config, VirtualClock())
@@ -166,7 +179,7 @@ def test_a_changed_choice_is_made_from_exact_logits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"repetition_penalty": 0.0}, r"repetition_penalty is 0.0; expected a number above 0 \(1: off\)"),
+        ({"repetition_penalty": 0.0}, r"repetition_penalty is 0.0; expected 1e-06 to 1e\+06 \(1: off\)"),
         ({"repetition_penalty": math.inf}, "repetition_penalty is inf"),
         ({"repetition_penalty": math.nan}, "repetition_penalty is nan"),
         ({"presence_penalty": 2.5}, r"presence_penalty is 2.5; expected -2 to 2 \(0: off\)"),

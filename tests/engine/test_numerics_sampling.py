@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from quantgate_engine.sampling_params import SamplingParams
 PROBABILITIES = (0.4, 0.3, 0.15, 0.1, 0.05)
 LOGITS = torch.tensor(PROBABILITIES).log()
 DRAWS = 4000
+HOTTEST = SamplingParams(temperature=1.7e308)
 
 
 def rows(count: int, params: SamplingParams) -> list[SamplingRow]:
@@ -103,3 +105,17 @@ def test_a_forced_token_is_taken_and_told_about_as_if_it_had_been_drawn() -> Non
     assert token.token_id == 4
     assert token.logprob == pytest.approx(float(LOGITS[4]), abs=1e-5)
     assert [alternative for alternative, _ in token.top_logprobs] == [0]
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-307, 1e-40, 1e-6])
+@pytest.mark.parametrize("cuts", [{}, {"top_k": 3}, {"top_p": 0.5}, {"min_p": 0.1}], ids=str)
+def test_the_smallest_temperatures_lead_to_the_greedy_token(temperature: float, cuts: dict[str, Any]) -> None:
+    for logits in (LOGITS, -1000 * LOGITS.flip(0), torch.tensor([-3e38, 3e38, 1.0, 0.0, -1.0])):
+        params = SamplingParams(temperature=temperature, **cuts)
+        [drawn] = sample(logits.unsqueeze(0), rows(1, params))
+        assert drawn.token_id == int(logits.argmax())
+
+
+def test_the_largest_temperatures_make_all_tokens_alike() -> None:
+    counts = Counter(drawn.token_id for drawn in sample(LOGITS.expand(DRAWS, -1), rows(DRAWS, HOTTEST)))
+    assert chisquare([counts[token] for token in range(5)]).pvalue > 0.01

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
 
+from quantgate_engine.argument_checks import refuse_argument, require_count, token_ids_of
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import build_batch
@@ -19,8 +20,8 @@ from quantgate_kernels.types import KVLayer
 class TeacherForcing:
     """One decoder's view of given tokens. Not thread-safe: the executor that owns it serialises the calls.
 
-    allocate: makes a cache of so many blocks. Raises ConfigurationError where tokens are none, or more than a request
-    may have, or need more blocks than the engine's pool holds.
+    allocate: makes a cache of so many blocks. Raises ConfigurationError where tokens are none, not of the model's, more
+    than a request may have, or need more blocks than the engine's pool holds.
     """
 
     def __init__(
@@ -43,12 +44,13 @@ class TeacherForcing:
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
         """float32 [len(token_ids), vocab]; row i is the view of token i + 1. `chunk_tokens` rows at a time."""
-        table = tuple(range(self._blocks_for(len(token_ids))))
+        known = self._known("logits", "token_ids", token_ids)
+        table = tuple(range(self._blocks_for("logits", len(known))))
         # An ordinary tensor: those that are made in inference mode refuse in-place changes outside it.
-        output = torch.empty(len(token_ids), self._decoder.config.vocab_size, device=self._device)
+        output = torch.empty(len(known), self._decoder.config.vocab_size, device=self._device)
         with torch.inference_mode():
             cache = self._allocate(len(table))
-            for start, hidden in self._prefill(token_ids, table, cache, chunk_tokens):
+            for start, hidden in self._prefill("logits", known, table, cache, chunk_tokens):
                 output[start : start + hidden.shape[0]] = self._decoder.logits(hidden, exact=True)
         return output
 
@@ -57,12 +59,14 @@ class TeacherForcing:
 
         Logits of one chunk stand in memory at a time, however long the sequence.
         """
-        table = tuple(range(self._blocks_for(len(token_ids))))
+        known = self._known("token_scores", "token_ids", token_ids)
+        require_count("token_scores: alternatives", alternatives, 0)
+        table = tuple(range(self._blocks_for("token_scores", len(known))))
         scores: list[TokenScore] = []
         with torch.inference_mode():
             cache = self._allocate(len(table))
-            for start, hidden in self._prefill(token_ids, table, cache, None):
-                following = token_ids[start + 1 : start + hidden.shape[0] + 1]
+            for start, hidden in self._prefill("token_scores", known, table, cache, None):
+                following = known[start + 1 : start + hidden.shape[0] + 1]
                 if following:
                     logits = self._decoder.logits(hidden[: len(following)], exact=True)
                     scores += score_rows(logits, following, alternatives)
@@ -76,35 +80,50 @@ class TeacherForcing:
         The prompt is computed once. Continuations share its full blocks, and each has a copy of the last, partly
         filled one; they are computed side by side in one step.
         """
-        if not all(continuations):
-            raise ConfigurationError("continuation_logits() got an empty continuation; expected at least one token.")
-        size, prompt = self._block_size, tuple(range(self._blocks_for(len(prompt_ids))))
-        shared = len(prompt_ids) // size
+        call = "continuation_logits"
+        prompt_tokens = self._known(call, "prompt_ids", prompt_ids)
+        if not isinstance(continuations, Iterable):
+            raise refuse_argument(f"{call}: continuations", continuations, "a sequence of sequences of token ids")
+        following = [self._known(call, "a continuation", continuation) for continuation in continuations]
+        if not all(following):
+            raise ConfigurationError(f"{call}() got an empty continuation; expected at least one token.")
+        length, size = len(prompt_tokens), self._block_size
+        prompt = tuple(range(self._blocks_for(call, length)))
+        shared = length // size
         tables, next_block = [], len(prompt)
-        for continuation in continuations:
-            own = self._blocks_for(len(prompt_ids) + len(continuation)) - shared
+        for continuation in following:
+            own = self._blocks_for(call, length + len(continuation)) - shared
             tables.append((*prompt[:shared], *range(next_block, next_block + own)))
             next_block += own
         with torch.inference_mode():
             cache = self._allocate(next_block)
-            hidden = torch.cat([part for _, part in self._prefill(prompt_ids, prompt, cache, chunk_tokens)])
-            if len(prompt_ids) % size:
+            hidden = torch.cat([part for _, part in self._prefill(call, prompt_tokens, prompt, cache, chunk_tokens)])
+            if length % size:
                 _copy_block(cache, prompt[shared], [table[shared] for table in tables])
             longer = [
-                _sequence(tuple(continuation[:-1]), len(prompt_ids), table)
-                for continuation, table in zip(continuations, tables, strict=True)
+                _sequence(continuation[:-1], length, table)
+                for continuation, table in zip(following, tables, strict=True)
                 if len(continuation) > 1
             ]
             rows = [hidden[-1:], *([self._forward(longer, cache)] if longer else [])]
             logits = self._decoder.logits(torch.cat(rows), exact=True)
-        return _split(logits, [len(continuation) for continuation in continuations])
+        return _split(logits, [len(continuation) for continuation in following])
+
+    def _known(self, call: str, name: str, token_ids: Sequence[int]) -> tuple[int, ...]:
+        return token_ids_of(f"{call}: {name}", token_ids, self._decoder.config.vocab_size)
 
     def _prefill(
-        self, token_ids: Sequence[int], table: tuple[int, ...], cache: tuple[KVLayer, ...], chunk_tokens: int | None
+        self,
+        call: str,
+        token_ids: tuple[int, ...],
+        table: tuple[int, ...],
+        cache: tuple[KVLayer, ...],
+        chunk_tokens: int | None,
     ) -> list[tuple[int, Tensor]]:
+        require_count(f"{call}: chunk_tokens", chunk_tokens, 1, optional=True)
         chunk = chunk_tokens or self._max_step_tokens
         return [
-            (start, self._forward([_sequence(tuple(token_ids[start : start + chunk]), start, table)], cache))
+            (start, self._forward([_sequence(token_ids[start : start + chunk], start, table)], cache))
             for start in range(0, len(token_ids), chunk)
         ]
 
@@ -112,11 +131,11 @@ class TeacherForcing:
         token_ids, batch = build_batch(tuple(sequences), self._block_size, self._device)
         return self._decoder.hidden_states(token_ids, cache, batch)
 
-    def _blocks_for(self, tokens: int) -> int:
+    def _blocks_for(self, call: str, tokens: int) -> int:
         blocks = -(-tokens // self._block_size)
         if not 0 < tokens <= self._max_context_tokens or blocks > self._num_blocks:
             raise ConfigurationError(
-                f"logits() got {tokens} tokens; expected 1 to {self._max_context_tokens} tokens that fit in "
+                f"{call}() got {tokens} tokens; expected 1 to {self._max_context_tokens} tokens that fit in "
                 f"{self._num_blocks} blocks of {self._block_size}."
             )
         return blocks

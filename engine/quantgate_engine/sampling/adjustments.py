@@ -18,7 +18,7 @@ def adjust_(logits: Tensor, params: SamplingParams, history: TokenHistory | None
     1. `logit_bias` is added.
     2. Logits of tokens in prompt or output are divided by `repetition_penalty` where they are positive, and multiplied
        by it where they are negative: Keskar et al. 2019, arXiv:1909.05858, section 4.1, in the form of transformers,
-       by which negative logits get smaller too.
+       by which negative logits get smaller too. What would leave the range of the numbers stays at its end.
     3. `presence_penalty` and the count times `frequency_penalty` are taken from the logits of tokens that were drawn
        (OpenAI's API reference).
     """
@@ -40,7 +40,9 @@ def adjust_(logits: Tensor, params: SamplingParams, history: TokenHistory | None
 
 def _penalise_repetition(logits: Tensor, token_ids: Tensor, penalty: float) -> None:
     values = logits.index_select(0, token_ids)
-    logits.index_copy_(0, token_ids, torch.where(values < 0, values * penalty, values / penalty))
+    penalised = torch.where(values < 0, values * penalty, values / penalty)
+    range_of = torch.finfo(logits.dtype)
+    logits.index_copy_(0, token_ids, penalised.clamp_(range_of.min, range_of.max))
 
 
 def _tensor(values: array[int], device: torch.device) -> Tensor:

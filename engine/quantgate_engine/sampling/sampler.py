@@ -58,9 +58,13 @@ def draw_token(logits: Tensor, row: SamplingRow) -> int:
     Temperature first, then the `top_k` most likely tokens; of them, the smallest set whose probability reaches `top_p`
     (Holtzman et al. 2019, arXiv:1904.09751) and those with at least `min_p` times the likeliest one's probability
     (Nguyen et al. 2024, arXiv:2407.01082).
+
+    Temperature divides the differences to the greatest logit, which are 0 or negative: so the smallest temperatures
+    lead to the greedy token, where the quotients of the logits themselves would be infinite.
     """
     params = row.params
-    scaled = logits.double() / params.temperature
+    exact = logits.double()
+    scaled = (exact - exact.max()) / params.temperature
     if params.top_k == 0 and params.top_p == 1.0 and params.min_p == 0.0:
         return _invert(scaled.softmax(dim=-1), row)
     kept = min(params.top_k or scaled.numel(), scaled.numel())
