@@ -18,10 +18,10 @@ from quantgate.store.table_file import read_table
 from quantgate.targets.simulated import SimulatedTarget
 from quantgate_engine.clock import VirtualClock
 from quantgate_engine.config import EngineConfig
-from quantgate_engine.scheduler.admission.settings import AdmissionSettings
+from quantgate_engine.scheduler.admission.settings import AdmissionSettings, OverCapName
 
 
-def replayed(over_cap: str) -> pa.Table:
+def replayed(over_cap: OverCapName) -> pa.Table:
     log = ReplayLog()
 
     async def main(clock: VirtualClock) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow as pa
 
 
@@ -16,7 +18,7 @@ def degraded_notes(requests: pa.Table) -> dict[str, str]:
     rows = degraded_requests(requests).select(["arm_id", "request_id", "degraded"]).to_pylist()
     for row in rows:
         cut.setdefault(row["arm_id"], []).append((row["request_id"], row["degraded"]))
-    totals = {row["values"]: row["counts"] for row in requests["arm_id"].value_counts().to_pylist()}
+    totals = Counter(requests["arm_id"].to_pylist())
     return {
         arm_id: (
             f"{len(of_arm):,} of {totals[arm_id]:,} requests were cut by admission (over_cap: degrade) and not served "
