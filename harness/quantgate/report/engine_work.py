@@ -38,6 +38,6 @@ def busy_seconds_per_output_token(arm: ArmView) -> float | None:
 
 
 def busy_requests_per_hour(arm: ArmView) -> float | None:
-    """Requests of this mix that the device would serve in an hour if its engine never idled."""
+    """Requests of this mix that the device would finish in an hour if its engine never idled; failed ones are none."""
     busy = busy_seconds(arm)
-    return 3600.0 * arm.requests.num_rows / busy if busy > 0 and arm.requests.num_rows else None
+    return 3600.0 * arm.finished / busy if busy > 0 and arm.requests.num_rows else None

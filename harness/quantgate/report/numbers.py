@@ -29,7 +29,7 @@ def significant(value: float | None, digits: int = 3) -> str:
 
 def milliseconds(value: float | None) -> str:
     """In milliseconds, from ten seconds on in seconds."""
-    if value is not None and abs(value) >= 10_000:
+    if value is not None and 10_000 <= abs(value) < math.inf:
         return seconds(value / 1000)
     return NOTHING if value is None else f"{significant(value)}{_SPACE}ms"
 

@@ -9,6 +9,7 @@ from quantgate.report.sections.answer_differences import answer_differences
 from quantgate.report.sections.arms import arms_table
 from quantgate.report.sections.capabilities import capabilities_table, tier_table
 from quantgate.report.sections.distribution_quality import distribution_table
+from quantgate.report.sections.engine_settings import engine_settings_table
 from quantgate.report.sections.fidelity import fidelity_section
 from quantgate.report.sections.flip_ledger import flip_ledger
 from quantgate.report.sections.judged_answers import judged_answers
@@ -21,6 +22,7 @@ from quantgate.report.sections.task_quality import behaviour_table, task_table
 from quantgate.report.sections.time_split import time_split_section
 from quantgate.report.sections.timeline import timeline_section
 from quantgate.report.sections.verdict import VERDICT_WORDS, aa_rows, arm_cards
+from quantgate.report.unanswered_requests import COUNTED_AS, any_unanswered, unanswered_lines
 from quantgate.store.run_folder import LoadedRun
 
 
@@ -41,12 +43,14 @@ def render_report(run: LoadedRun, verdict: Verdict | None, *, price_per_hour: fl
             "cards": arm_cards(view),
             "aa": aa_rows(view),
             "arms": arms_table(view),
+            "unanswered": [*unanswered_lines(view), COUNTED_AS] if any_unanswered(view) else [],
             "savings": savings_table(view),
             "latency": latency_section(view),
             "timeline": timeline_section(view),
             "time_split": time_split_section(view),
             "kv_cache": kv_cache_section(view),
             "server_metrics": server_metrics_section(view),
+            "engine_settings": engine_settings_table(view),
             "tiers": tier_table(view),
             "capabilities": capabilities_table(view),
             "distribution": distribution_table(view),

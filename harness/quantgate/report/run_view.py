@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from quantgate.gate.verdict_model import Verdict
 from quantgate.metrics.columns import is_equal
+from quantgate.metrics.endless_times import times_or_endless
 from quantgate.metrics.registry import request_metric
 from quantgate.store.manifest import ArmManifest
 from quantgate.store.run_folder import LoadedRun
@@ -39,10 +40,18 @@ class ArmView:
     def role_words(self) -> str:
         return _ROLE_WORDS[self.manifest.role]
 
+    @property
+    def finished(self) -> int:
+        return int(is_equal(self.requests, "status", "finished").sum())
+
     def values(self, metric: str) -> np.ndarray:
-        """A request metric [n], without the requests for which it is undefined."""
+        """A request metric [n], without the requests for which it is undefined: for means."""
         values = request_metric(metric)(self.requests)
         return values[np.isfinite(values)]
+
+    def times(self, metric: str) -> np.ndarray:
+        """See `times_of`."""
+        return times_of(self.requests, metric)
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,15 @@ class RunView:
 
 
 _ROLE_ORDER = {"baseline": 0, "aa": 1, "candidate": 2}
+
+
+def times_of(requests: pa.Table, metric: str) -> np.ndarray:
+    """A time of requests as the gate's percentiles count it: infinite where unanswered, without those that have none.
+
+    Empty where no request at all has such a time: then nothing was measured, and no answer is no measurement either.
+    """
+    times = times_or_endless(metric, requests)
+    return times[~np.isnan(times)] if np.isfinite(times).any() else np.empty(0)
 
 
 def _of_arm(table: pa.Table, arm_id: str) -> pa.Table:

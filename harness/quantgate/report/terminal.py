@@ -1,4 +1,4 @@
-"""The verdict on a terminal: one table per candidate, the key figures of all arms, and the reasons."""
+"""A run on a terminal: the key figures of all arms, what failed, what was noted, and the verdict with its reasons."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from quantgate.report.run_view import RunView
 from quantgate.report.sections.arms import key_figures
 from quantgate.report.sections.provenance import previous_quantization
 from quantgate.report.sections.verdict import VERDICT_WORDS, ArmCard, RuleRow, arm_cards
+from quantgate.report.unanswered_requests import COUNTED_AS, any_unanswered, unanswered_lines
 from quantgate.report.untrusted import visible
 from quantgate.store.run_folder import LoadedRun
 
@@ -29,10 +30,15 @@ _LONGEST_WORD = len("disagreement")
 _LONGEST_NUMBER = len("-0.00123")
 
 
+def measured_table(run: LoadedRun, console: Console) -> None:
+    """Prints the key figures of every arm, what it failed, and what was noted of it: a run that nothing judges."""
+    _print_measured(RunView(run, None), console)
+
+
 def terminal_table(run: LoadedRun, verdict: Verdict, console: Console) -> None:
-    """Prints the verdict with its reasons. Words carry everything; colour only helps."""
+    """Prints the key figures and the verdict with its reasons. Words carry everything; colour only helps."""
     view = RunView(run, verdict)
-    console.print(_rich(key_figures(view)))
+    _print_measured(view, console)
     for card in arm_cards(view):
         _print_card(card, console)
     for note in verdict.notes:
@@ -47,6 +53,25 @@ def terminal_table(run: LoadedRun, verdict: Verdict, console: Console) -> None:
         )
     symbol, words, _ = VERDICT_WORDS[verdict.verdict]
     console.print(_text(f"{symbol} {words}  (policy {verdict.policy}, exit code {verdict.exit_code})", verdict.verdict))
+
+
+def _print_measured(view: RunView, console: Console) -> None:
+    console.print(_rich(key_figures(view)))
+    if any_unanswered(view):
+        for line in unanswered_lines(view):
+            console.print(_text(line, "fail"))
+        console.print(_text(COUNTED_AS))
+    for note, arm_ids in _noted(view).items():
+        console.print(_text(f"Note on {', '.join(arm_ids)}: {note}"))
+
+
+def _noted(view: RunView) -> dict[str, list[str]]:
+    """Each note once, with the arms that it holds for: what the engine's settings bring holds for all of them."""
+    arms_of: dict[str, list[str]] = {}
+    for arm in view.arms:
+        for note in arm.manifest.notes:
+            arms_of.setdefault(note, []).append(arm.arm_id)
+    return arms_of
 
 
 def _print_card(card: ArmCard, console: Console) -> None:

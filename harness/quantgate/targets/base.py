@@ -15,7 +15,19 @@ from quantgate_engine.outputs import StreamEnd as RequestEnd
 from quantgate_engine.step_record import StepRecord
 
 # How a request ends is the same for every target, so the harness speaks the engine's own types.
-__all__ = ["ArmDescription", "ArmRole", "EngineTimes", "RequestEnd", "Target", "TargetGoneError", "TokenEvent"]
+__all__ = [
+    "BUNDLED_ENGINE",
+    "ArmDescription",
+    "ArmRole",
+    "EngineTimes",
+    "RequestEnd",
+    "Target",
+    "TargetGoneError",
+    "TokenEvent",
+]
+
+BUNDLED_ENGINE = "bundled engine"
+"""What an arm of the bundled engine calls its target."""
 
 ArmRole = Literal["baseline", "candidate", "aa"]
 

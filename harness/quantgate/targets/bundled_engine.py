@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from quantgate.targets.base import ArmDescription, ArmRole, TokenEvent
+from quantgate.targets.base import BUNDLED_ENGINE, ArmDescription, ArmRole, TokenEvent
 from quantgate.targets.engine_terms import EngineTerms
 from quantgate.workload.plan import PlannedRequest
 from quantgate.workload.tokenizer_fingerprint import TEXT, fingerprint
@@ -50,7 +50,7 @@ class BundledEngineTarget:
         return ArmDescription(
             arm_id=self._arm_id,
             role=self._role,
-            target="bundled engine",
+            target=BUNDLED_ENGINE,
             model=info.name,
             scheme=info.scheme,
             kv_dtype=info.kv_dtype,

@@ -15,8 +15,11 @@ POINTS = 120
 
 
 def ecdf_chart(title: str, axis_name: str, samples: Sequence[tuple[str, int, np.ndarray]]) -> Markup:
-    """One line per (label, style, values [n]); at most `POINTS` quantiles each, so the size does not grow with n."""
-    lines = [Line(label, style, *_quantiles(values)) for label, style, values in samples if len(values)]
+    """One line per (label, style, values [n]); at most `POINTS` quantiles each, so the size does not grow with n.
+
+    An infinite value counts and is not reached: its line ends below 100 %.
+    """
+    lines = [Line(label, style, *_quantiles(values)) for label, style, values in samples if np.isfinite(values).any()]
     pooled = np.concatenate([line.x for line in lines]) if lines else np.array([1.0])
     x = Axis(log_scale(pooled, LEFT, RIGHT), axis_name)
     y = Axis(Scale(0.0, 1.0, BOTTOM, TOP), "share of requests", percent=True)
@@ -25,7 +28,7 @@ def ecdf_chart(title: str, axis_name: str, samples: Sequence[tuple[str, int, np.
 
 def _quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # A logarithmic axis has no zero; a microsecond is below what any clock here resolves.
-    ordered = np.maximum(np.sort(values), 1e-3)
-    count = len(ordered)
-    ranks = np.unique(np.linspace(0, count - 1, min(count, POINTS)).round().astype(int))
-    return ordered[ranks], (ranks + 1) / count
+    ordered = np.maximum(np.sort(values[np.isfinite(values)]), 1e-3)
+    reached = len(ordered)
+    ranks = np.unique(np.linspace(0, reached - 1, min(reached, POINTS)).round().astype(int))
+    return ordered[ranks], (ranks + 1) / len(values)

@@ -19,7 +19,7 @@ LEFT, RIGHT = 14.0, WIDTH - 14.0
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """One arm in one slice; `p95` is None where the slice is too small to carry it."""
+    """One arm in one slice; `p95` is None where the slice is too small to carry it. Infinity is drawn at the edge."""
 
     style: int
     p50: float

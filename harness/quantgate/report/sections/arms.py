@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from quantgate.metrics.columns import is_equal
 from quantgate.metrics.registry import step_metric
 from quantgate.metrics.serving_seconds import serving_seconds
 from quantgate.metrics.slo_attainment import slo_attainment
@@ -26,7 +25,7 @@ def arms_table(view: RunView) -> Table:
 
 
 def key_figures(view: RunView) -> Table:
-    """The few rows that a terminal has room for."""
+    """The few rows that a terminal has room for; see `unanswered_requests.COUNTED_AS` for how they count failures."""
     return _table(view, ["weights", "requests finished", "TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "goodput"])
 
 
@@ -37,7 +36,7 @@ def _table(view: RunView, names: list[str]) -> Table:
 
 
 def _percentile_of(metric: str, quantile: float) -> Cell:
-    return lambda _view, arm: with_interval(percentile(arm.values(metric), quantile), milliseconds)
+    return lambda _view, arm: with_interval(percentile(arm.times(metric), quantile), milliseconds)
 
 
 def _rate(tokens: str, other_tokens: str, share_metric: str) -> Cell:
@@ -52,10 +51,8 @@ def _rate(tokens: str, other_tokens: str, share_metric: str) -> Cell:
 
 
 def _status(_view: RunView, arm: ArmView) -> str:
-    total, finished = arm.requests.num_rows, int(is_equal(arm.requests, "status", "finished").sum())
-    if not total:
-        return "not reached"
-    return f"{count(finished)} of {count(total)}"
+    total = arm.requests.num_rows
+    return f"{count(arm.finished)} of {count(total)}" if total else "not reached"
 
 
 def _attainment(view: RunView, arm: ArmView) -> Estimate | None:

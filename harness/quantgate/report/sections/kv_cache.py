@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
-from quantgate.metrics.columns import NS_PER_S, floats
+from quantgate.metrics.columns import NS_PER_S, floats, is_equal
+from quantgate.metrics.pool_totals import over_pools, pool_names
 from quantgate.metrics.registry import step_metric
 from quantgate.report.figures import Table
 from quantgate.report.numbers import count, percent, seconds, significant, size
@@ -19,10 +21,14 @@ MOST_HOLDERS = 5
 
 @dataclass(frozen=True)
 class KVCacheSection:
-    """holders: requests that held far more of the cache than the others, or for long; None where there is none."""
+    """holders: requests that held far more of the cache than the others, or for long; None where there is none.
+
+    has_pools: whether some arm's row is followed by those of its pools, each alone.
+    """
 
     table: Table
     holders: Table | None
+    has_pools: bool
 
 
 def kv_cache_section(view: RunView) -> KVCacheSection | None:
@@ -30,24 +36,36 @@ def kv_cache_section(view: RunView) -> KVCacheSection | None:
     arms = [arm for arm in view.arms if arm.steps.num_rows]
     if not arms:
         return None
-    headers = ["arm", "stored as", "a token takes", "utilization", "tail waste", "preemptions", "recompute tax",
-               "prompt tokens from the cache"]  # fmt: skip
+    headers = ["arm", "stored as", "a token takes", "most blocks", "utilization", "tail waste", "preemptions",
+               "recompute tax", "prompt tokens from the cache"]  # fmt: skip
     holders = [row for arm in arms for row in _holders(arm)]
     return KVCacheSection(
-        table=Table(headers, [_row(arm) for arm in arms]),
+        table=Table(headers, [row for arm in arms for row in _rows(arm)]),
+        has_pools=any(pool_names(arm.steps) for arm in arms),
         holders=Table(["holder", "arm", "most blocks", "held for", "block-seconds", "finding"], holders)
         if holders
         else None,
     )
 
 
-def _row(arm: ArmView) -> list[str]:
+def _rows(arm: ArmView) -> list[list[str]]:
+    """The arm as a whole, and each of its pools."""
+    by_pool = [
+        _row(arm, f"{arm.arm_id}, pool {pool}", arm.steps.filter(pa.array(is_equal(arm.steps, "pool", pool))))
+        for pool in pool_names(arm.steps)
+    ]
+    return [_row(arm, arm.arm_id, arm.steps), *by_pool]
+
+
+def _row(arm: ArmView, title: str, steps: pa.Table) -> list[str]:
     shares = ("kv_utilization", "tail_waste", "recompute_tax", "cached_prompt_share")
-    utilization, waste, tax, cached = (percent(step_metric(name)(arm.steps)) for name in shares)
-    preemptions = count(int(floats(arm.steps, "preemption_count").sum()))
+    utilization, waste, tax, cached = (percent(step_metric(name)(steps)) for name in shares)
+    blocks = over_pools(steps, floats(steps, "kv_allocated_blocks"))
+    preemptions = count(int(floats(steps, "preemption_count").sum()))
     manifest = arm.manifest
     return [
-        arm.arm_id, manifest.kv_dtype, size(manifest.kv_bytes_per_token), utilization, waste, preemptions, tax, cached,
+        title, manifest.kv_dtype, size(manifest.kv_bytes_per_token), count(int(blocks.max())), utilization, waste,
+        preemptions, tax, cached,
     ]  # fmt: skip
 
 

@@ -10,18 +10,22 @@ import numpy as np
 import pyarrow as pa
 
 from quantgate.metrics.columns import floats, is_equal
-from quantgate.metrics.registry import request_metric
 from quantgate.report.charts.ecdf import ecdf_chart
 from quantgate.report.charts.ranges import Range, range_chart
 from quantgate.report.estimates import percentile
 from quantgate.report.figures import Figure, Table
 from quantgate.report.legends import arm_legend
 from quantgate.report.numbers import count, milliseconds, with_interval
-from quantgate.report.run_view import ArmView, RunView, texts
+from quantgate.report.run_view import ArmView, RunView, texts, times_of
+from quantgate.report.unanswered_requests import any_unanswered, unanswered_requests
 
 _BUCKET_EDGES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 _SMALLEST_BUCKET = 0.05
 _PERCENTILES = (50, 90, 95, 99)
+_UNANSWERED_IN_LINE = (
+    " Unanswered requests count as infinitely slow: the line of an arm that has some ends below 100 %."
+)
+_UNANSWERED_IN_RANGE = " Unanswered requests count as infinitely slow: what stands at the right edge is one of them."
 
 
 @dataclass(frozen=True)
@@ -60,17 +64,22 @@ def latency_section(view: RunView) -> LatencySection | None:
 
 
 def _distribution(view: RunView, metric: str, title: str, explanation: str) -> Figure:
-    samples = [(arm.arm_id, arm.style, arm.values(metric)) for arm in view.arms]
+    samples = [(arm.arm_id, arm.style, arm.times(metric)) for arm in view.arms]
     rows = [
-        [arm_id, count(len(values)), *(with_interval(percentile(values, p / 100), milliseconds) for p in _PERCENTILES)]
-        for arm_id, _, values in samples
+        [
+            arm.arm_id,
+            count(len(times)),
+            count(unanswered_requests(arm)),
+            *(with_interval(percentile(times, p / 100), milliseconds) for p in _PERCENTILES),
+        ]
+        for arm, (_, _, times) in zip(view.arms, samples, strict=True)
     ]
     return Figure(
         title,
-        explanation,
+        explanation + (_UNANSWERED_IN_LINE if any_unanswered(view) else ""),
         ecdf_chart(title, "milliseconds (logarithmic)", samples),
         arm_legend(view.arms),
-        Table(["arm", "requests", *(f"p{p}" for p in _PERCENTILES)], rows),
+        Table(["arm", "requests", "unanswered", *(f"p{p}" for p in _PERCENTILES)], rows),
     )
 
 
@@ -83,7 +92,7 @@ def _sliced(view: RunView, metric: str, title: str, masks: Masks) -> Figure:
     for name, by_arm in masks.items():
         ranges = []
         for arm in view.arms:
-            values = _defined(arm.requests.filter(pa.array(by_arm[arm.arm_id])), metric)
+            values = times_of(arm.requests.filter(pa.array(by_arm[arm.arm_id])), metric)
             middle, tail = percentile(values, 0.50), percentile(values, 0.95)
             rows.append([name, arm.arm_id, count(len(values)), with_interval(middle, milliseconds),
                          with_interval(tail, milliseconds)])  # fmt: skip
@@ -92,7 +101,7 @@ def _sliced(view: RunView, metric: str, title: str, masks: Masks) -> Figure:
         groups.append((name, ranges))
     explanation = (
         "The marker is the median; the line runs to the 95th percentile where the slice holds enough requests for one. "
-        "Further left is faster."
+        f"Further left is faster.{_UNANSWERED_IN_RANGE if any_unanswered(view) else ''}"
     )
     chart = range_chart(title, explanation, "milliseconds (logarithmic)", groups)
     return Figure(title, explanation, chart, arm_legend(view.arms),
@@ -131,8 +140,3 @@ def _within(arm: ArmView, low: int, high: int | None) -> np.ndarray:
 def _classes(view: RunView) -> Masks:
     names = sorted(set(texts(view.run.requests, "slo_class")))
     return {name: {arm.arm_id: is_equal(arm.requests, "slo_class", name) for arm in view.arms} for name in names}
-
-
-def _defined(requests: pa.Table, metric: str) -> np.ndarray:
-    values = request_metric(metric)(requests)
-    return values[np.isfinite(values)]

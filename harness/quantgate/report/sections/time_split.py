@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from quantgate.metrics.columns import NS_PER_S, floats
+from quantgate.metrics.columns import NS_PER_S, floats, is_equal
+from quantgate.metrics.registry import request_metric
 from quantgate.metrics.serving_seconds import serving_seconds
 from quantgate.report.charts.stacked_bars import stacked_bars
 from quantgate.report.figures import Figure, Table
 from quantgate.report.legends import part_legend
-from quantgate.report.numbers import milliseconds, percent
+from quantgate.report.numbers import count, milliseconds, percent
 from quantgate.report.run_view import ArmView, RunView
+from quantgate.report.unanswered_requests import any_unanswered
 
 _REQUEST_PARTS = {
     "queue (waiting)": "queue_time_ms",
@@ -33,19 +35,35 @@ def _requests(view: RunView) -> Figure:
     bars = [(arm.arm_id, [_mean(arm, metric) for metric in _REQUEST_PARTS.values()]) for arm in view.arms]
     title = "A request's time, on average"
     chart = stacked_bars(title, "Mean milliseconds per request by phase.", bars, "milliseconds per request, mean")
-    rows = [[arm_id, *map(milliseconds, parts), milliseconds(sum(parts))] for arm_id, parts in bars]
+    rows = [
+        [arm.arm_id, f"{count(arm.finished)} of {count(arm.requests.num_rows)}", *map(milliseconds, parts),
+         milliseconds(sum(parts))]
+        for arm, (_, parts) in zip(view.arms, bars, strict=True)
+    ]  # fmt: skip
     return Figure(
         title,
-        "Waiting for the scheduler, computing the prompt, and producing the rest of the answer, by the engine's clock.",
+        "Waiting for the scheduler, computing the prompt, and producing the rest of the answer, by the engine's clock."
+        + (
+            f" Unanswered requests have no such time and are left out: {_finished(view)}."
+            if any_unanswered(view)
+            else ""
+        ),
         chart,
         part_legend(list(_REQUEST_PARTS)),
-        Table(["arm", *_REQUEST_PARTS, "together"], rows),
+        Table(["arm", "requests finished", *_REQUEST_PARTS, "together"], rows),
     )
 
 
+def _finished(view: RunView) -> str:
+    counts = (f"{arm.arm_id} finished {count(arm.finished)} of {count(arm.requests.num_rows)}" for arm in view.arms)
+    return ", ".join(counts)
+
+
 def _mean(arm: ArmView, metric: str) -> float:
-    values = arm.values(metric)
-    return float(values.mean()) if values.size else 0.0
+    """Of finished requests alone, so that all parts of a bar are of the same ones."""
+    values = request_metric(metric)(arm.requests)[is_equal(arm.requests, "status", "finished")]
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if known.size else 0.0
 
 
 def _engine(view: RunView) -> Figure:

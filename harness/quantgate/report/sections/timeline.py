@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from quantgate.metrics.columns import NS_PER_S, floats
+from quantgate.metrics.endless_times import unanswered
+from quantgate.metrics.pool_totals import over_pools
 from quantgate.metrics.registry import request_metric
 from quantgate.report.charts.frame import BOTTOM, LEFT, RIGHT, TOP, Axis
 from quantgate.report.charts.lines import Line, line_chart
@@ -20,8 +22,12 @@ from quantgate.report.charts.scale import Scale, linear_scale
 from quantgate.report.figures import Figure
 from quantgate.report.legends import arm_legend
 from quantgate.report.run_view import ArmView, RunView
+from quantgate.report.unanswered_requests import any_unanswered
 
 BINS = 48
+_STATES = frozenset({"kv_cache_used_tokens", "waiting_requests"})
+"""What a pool is in, rather than what its step did: totals over all pools are drawn."""
+_UNANSWERED = "unanswered"
 
 
 @dataclass(frozen=True)
@@ -48,12 +54,20 @@ def timeline_section(view: RunView) -> list[Figure]:
     clock = _traffic_clock(view)
     if clock is None:
         return []
+    left_out = (
+        " Unanswered requests have no time and are left out: see which share they are." if any_unanswered(view) else ""
+    )
     figures = [
         _figure(view, clock, "TTFT over time", "Mean time to first token of the requests scheduled in each slice. "
-                "Hills are bursts that the engine could not serve at once.", "milliseconds", "ttft_ms"),
-        _figure(view, clock, "TPOT over time", "Mean time per output token of the requests scheduled in each slice.",
-                "milliseconds", "tpot_ms"),
+                f"Hills are bursts that the engine could not serve at once.{left_out}", "milliseconds", "ttft_ms"),
+        _figure(view, clock, "TPOT over time", "Mean time per output token of the requests scheduled in each "
+                f"slice.{left_out}", "milliseconds", "tpot_ms"),
     ]  # fmt: skip
+    if any_unanswered(view):
+        figures.append(
+            _figure(view, clock, "Unanswered requests over time", "Share of the requests scheduled in each slice that "
+                    "got no answer.", "share of requests", _UNANSWERED)
+        )  # fmt: skip
     if view.run.steps.num_rows:
         figures += [
             _figure(view, clock, "Requests decoding together", "Mean batch size of the decode part of the engine's "
@@ -83,9 +97,10 @@ def _figure(view: RunView, clock: _TrafficClock, title: str, explanation: str, a
 def _measured(clock: _TrafficClock, arm: ArmView, measure: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(times, values, weights), from the step log where it has the column, else from the requests."""
     if measure in arm.steps.column_names:
-        times = clock.seconds(arm, arm.steps, "started_ns")
-        return times, floats(arm.steps, measure), floats(arm.steps, "duration_ns")
-    values = request_metric(measure)(arm.requests)
+        times, values = clock.seconds(arm, arm.steps, "started_ns"), floats(arm.steps, measure)
+        values = over_pools(arm.steps, values) if measure in _STATES else values
+        return times, values, floats(arm.steps, "duration_ns")
+    values = unanswered(arm.requests).astype(float) if measure == _UNANSWERED else request_metric(measure)(arm.requests)
     return clock.seconds(arm, arm.requests, "scheduled_ns"), values, np.ones(len(values))
 
 

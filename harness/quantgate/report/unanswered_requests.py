@@ -1,0 +1,44 @@
+"""Requests that an arm did not answer, in words: how many, why most of them, and how the times beside count them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+
+import numpy as np
+
+from quantgate.metrics.endless_times import unanswered
+from quantgate.report.numbers import count
+from quantgate.report.run_view import ArmView, RunView
+
+COUNTED_AS = "An unanswered request counts as infinitely slow in percentiles, as in the gate's rules."
+_LONGEST_CAUSE = 240
+
+
+def unanswered_requests(arm: ArmView) -> int:
+    """How many requests got no answer (see `quantgate.metrics.endless_times.unanswered`)."""
+    return int(np.count_nonzero(unanswered(arm.requests)))
+
+
+def any_unanswered(view: RunView) -> bool:
+    return any(unanswered_requests(arm) for arm in view.arms)
+
+
+def unanswered_lines(view: RunView) -> list[str]:
+    """One sentence per arm that left requests unanswered, with the commonest cause."""
+    return [_line(arm) for arm in view.arms if unanswered_requests(arm)]
+
+
+def _line(arm: ArmView) -> str:
+    rows = arm.requests.filter(unanswered(arm.requests)).select(["status", "abort_cause", "error"]).to_pylist()
+    statuses = Counter(row["status"] for row in rows)
+    causes = Counter(row["error"] or row["abort_cause"] or "no cause was told" for row in rows)
+    cause, times = causes.most_common(1)[0]
+    how = ", ".join(f"{count(number)} {_WORDS.get(status, status)}" for status, number in statuses.most_common())
+    return (
+        f"{arm.arm_id}: {count(len(rows))} of {count(arm.requests.num_rows)} requests were not answered ({how}); the "
+        f"commonest cause ({count(times)} of them): {textwrap.shorten(cause, _LONGEST_CAUSE).rstrip('.')}."
+    )
+
+
+_WORDS = {"finished": "ended without a token"}
