@@ -39,6 +39,7 @@ def replay(
     Example: quantgate replay access.jsonl --window 0:120 --thin 0.1 --max-prompt-tokens 512 --max-output-tokens 64
     """
     from quantgate.arms.config import BundledArmConfig
+    from quantgate.report.terminal import measured_table
     from quantgate.run.arms import ArmPlan
     from quantgate.run.replay_trace import replay_trace
     from quantgate.run.session import RunOptions
@@ -73,6 +74,8 @@ def replay(
     )
     if json_output:
         typer.echo(stored.manifest.model_dump_json(by_alias=True, indent=2))
+    else:
+        measured_table(stored, Console())
     console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     if not all(certificate.valid for certificate in stored.manifest.fidelity):
         reasons = " ".join(reason for certificate in stored.manifest.fidelity for reason in certificate.reasons)
