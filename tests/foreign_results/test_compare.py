@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from quantgate.cli.compare import compare as compare_command
 from quantgate.comparison.arm_choice import paired_arms, parse_arm_pair
-from quantgate.comparison.compare import compare
+from quantgate.comparison.compare import Comparison, compare
 from quantgate.comparison.document import comparison_document
 from quantgate.comparison.paired import PairedFigure, compare_runs
 from quantgate.comparison.stored_run import results_of_run
@@ -187,6 +187,32 @@ def test_a_stored_arm_as_a_result_by_hand() -> None:
     assert "goodput_rps" not in result.rates
 
 
+def test_a_run_with_failures_does_not_look_faster() -> None:
+    whole = build_run(SyntheticArm("fp16", "baseline"), SyntheticArm("new", failed=48, noise=0.0), requests=96)
+    first, second = part_of(whole, "fp16", "first"), part_of(whole, "new", "second", called="fp16")
+    (served,), (half,) = results_of_run(first, "first"), results_of_run(second, "second")
+    for name in ("ttft_ms", "tpot_ms", "e2e_from_sent_ms"):
+        figures = half.times[name]
+        assert (figures.n, figures.unanswered) == (96, 48)
+        assert figures.percentiles["p95"].value == np.inf
+        assert figures.percentiles["p50"].value > served.times[name].percentiles["p50"].value
+    text = text_of(Comparison([served, half], [], [])).replace("\u00a0", " ")
+    assert "∞ ms [∞ to ∞ ms]" in text
+    assert ", of the 48 that were answered" in text
+    assert "percentiles count an unanswered request as infinitely slow" in text
+    times = comparison_document(Comparison([half], [], []))["results"][0]["times"]["ttft_ms"]
+    assert (times["unanswered"], times["p95"]["value"]) == (48, None)
+    json.dumps(times, allow_nan=False)
+
+
+def test_failures_that_another_tool_leaves_out_are_noted(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path in paths:
+        path.write_text(json.dumps(vllm_result(failed=7)))
+    (first, _) = compare(paths).results
+    assert any(note.startswith("7 requests failed and stand in none of its times") for note in first.notes)
+
+
 def test_runs_of_one_plan_are_paired_and_all_else_is_told_to_be_unpaired(tmp_path: Path) -> None:
     first, second = two_runs()
     workload = second.manifest.workload
@@ -206,7 +232,7 @@ def test_runs_of_one_plan_are_paired_and_all_else_is_told_to_be_unpaired(tmp_pat
     text = text_of(comparison)
     assert "Unpaired".lower() in text
     assert "no verdict" in text
-    assert "TPOT: (last token - first token) / (output tokens - 1), per request (quantgate); " in text
+    assert "TPOT: (last token - first token) / (output tokens - 1), per request; percentiles count" in text
     with pytest.raises(ConfigurationError, match="--arms pairs arms of two runs of the same plan, which are not"):
         compare([folders[0], foreign], arms=("fp16", "fp16"))
     document = comparison_document(comparison)

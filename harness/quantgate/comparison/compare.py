@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quantgate.comparison.arm_choice import ArmPair
@@ -45,7 +45,7 @@ def compare(
             runs.append(run)
             results += _results_of(run, path)
         else:
-            found = read_foreign_results(path, format_name)
+            found = [_with_failures_noted(result) for result in read_foreign_results(path, format_name)]
             results += found
             foreign += [result.label for result in found]
     if len(results) < 2:
@@ -66,6 +66,17 @@ def compare(
             "it out, or name two such run folders."
         )
     return Comparison(results, paired, alone + foreign)
+
+
+def _with_failures_noted(result: MeasuredResult) -> MeasuredResult:
+    """Other tools tell the times of answered requests; ours count the unanswered ones as infinitely slow."""
+    if not result.failed:
+        return result
+    note = (
+        f"{result.failed:,} requests failed and stand in none of its times, which look faster for it; quantgate's "
+        "percentiles count an unanswered request as infinitely slow."
+    )
+    return replace(result, notes=(*result.notes, note))
 
 
 def _results_of(run: LoadedRun, path: Path) -> list[MeasuredResult]:

@@ -14,7 +14,11 @@ COMPARISON_SCHEMA: Literal["quantgate.comparison/1"] = "quantgate.comparison/1"
 
 
 def comparison_document(comparison: Comparison) -> dict[str, Any]:
-    """Times in milliseconds, losses as fractions or in the unit beside them; null where there is no number."""
+    """Times in milliseconds, losses as fractions or in the unit beside them; null where there is no number.
+
+    A percentile's value or limit that is an unanswered request's, and so infinite, is null too: `unanswered` says how
+    many of the n those are.
+    """
     return {
         "schema": COMPARISON_SCHEMA,
         "confidence": CONFIDENCE,
@@ -46,9 +50,10 @@ def _time(figures: TimeFigures) -> dict[str, Any]:
     return {
         "definition": figures.definition,
         "n": figures.n,
+        "unanswered": figures.unanswered,
         "mean": figures.mean,
         **{
-            name: {"value": found.value, "interval": _interval(found.interval), "n_is_enough": found.carried}
+            name: {"value": finite(found.value), "interval": _interval(found.interval), "n_is_enough": found.carried}
             for name, found in figures.percentiles.items()
         },
     }

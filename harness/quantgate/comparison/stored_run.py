@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from quantgate.foreign_results.measured_result import MeasuredResult, TimeFigures, present, rates_of
 from quantgate.metrics.columns import is_equal
+from quantgate.metrics.endless_times import unanswered
 from quantgate.metrics.failed import FAILED
 from quantgate.metrics.finished_only import milliseconds_of_finished
 from quantgate.metrics.goodput_rps import goodput_rps
@@ -24,8 +26,9 @@ _DEFINITIONS = {
     "ttft_from_sent_ms": "first token - sent",
     "tpot_ms": "(last token - first token) / (output tokens - 1), per request",
     "itl_ms": "gaps between tokens, pooled over requests",
-    "e2e_from_sent_ms": "last token - sent, for finished requests",
+    "e2e_from_sent_ms": "last token - sent",
 }
+_UNANSWERED_ARE_INFINITE = "; percentiles count an unanswered request as infinitely slow"
 _RATES = {
     "requests_per_s": "finished requests / seconds of serving",
     "output_tokens_per_s": "output tokens / seconds of serving",
@@ -46,7 +49,7 @@ def _result(view: RunView, arm: ArmView, source: str) -> MeasuredResult:
         tool=TOOL,
         source=source,
         model=arm.manifest.model,
-        finished=int(is_equal(requests, "status", "finished").sum()),
+        finished=arm.finished,
         failed=int((FAILED(requests) == 1).sum()),
         seconds=serving_seconds(requests),
         times=_times(requests),
@@ -63,19 +66,21 @@ def _result(view: RunView, arm: ArmView, source: str) -> MeasuredResult:
 
 
 def _times(requests: pa.Table) -> dict[str, TimeFigures]:
-    values = {
+    by_request = {
         "ttft_ms": TTFT_MS(requests),
         "ttft_from_sent_ms": TTFT_FROM_SENT_MS(requests),
         "tpot_ms": TPOT_MS(requests),
-        "itl_ms": ITL_MS(requests).values,
         "e2e_from_sent_ms": milliseconds_of_finished(requests, "sent_ns", "last_token_ns"),
     }
-    return present(
-        {
-            name: TimeFigures.from_values(own, _DEFINITIONS[name], independent=name != "itl_ms")
-            for name, own in values.items()
-        }
-    )
+    figures = {
+        name: TimeFigures.from_values(
+            np.where(unanswered(requests), np.inf, own), _DEFINITIONS[name] + _UNANSWERED_ARE_INFINITE
+        )
+        for name, own in by_request.items()
+    }
+    # A gap that never came is no gap: unanswered requests have those that did.
+    gaps = TimeFigures.from_values(ITL_MS(requests).values, _DEFINITIONS["itl_ms"], independent=False)
+    return present(figures | {"itl_ms": gaps})
 
 
 def _finished_per_second(requests: pa.Table) -> float | None:

@@ -58,7 +58,11 @@ def _rows(results: list[MeasuredResult]) -> list[list[str]]:
 def _mean(name: str) -> Cell:
     def cell(result: MeasuredResult) -> str:
         figures = result.times.get(name)
-        return milliseconds(figures.mean) if figures else NOTHING
+        if figures is None:
+            return NOTHING
+        lost = figures.unanswered
+        served = f", of the {count(figures.n - lost)} that were answered" if figures.n and lost else ""
+        return milliseconds(figures.mean) + served
 
     return cell
 

@@ -45,29 +45,32 @@ class Percentile:
 class TimeFigures:
     """One time over the requests of a result, ms. n: requests, or gaps where the gaps of all requests are pooled.
 
-    definition: the formula by which this tool measures it.
+    definition: the formula by which this tool measures it. unanswered: those of the n that are infinitely
+    slow: percentiles count them, the mean is that of the others.
     """
 
     definition: str
     n: int | None
     mean: float | None
     percentiles: Mapping[str, Percentile]
+    unanswered: int = 0
 
     @classmethod
     def from_values(cls, values: Floats, definition: str, *, independent: bool = True) -> TimeFigures | None:
-        """From single values [n], NaN where undefined; None where none is left.
+        """From single values [n], NaN where undefined, infinite where unanswered; None where none is finite.
 
         A percentile that n cannot carry is left out. `independent`: one value a request; pooled gaps are not, so that
         no interval of order statistics holds for them.
         """
-        usable = values[np.isfinite(values)]
-        if not len(usable):
+        usable = values[~np.isnan(values)]
+        finite = usable[np.isfinite(usable)]
+        if not len(finite):
             return None
         carried = {name: quantile for name, quantile in QUANTILES.items() if len(usable) >= minimum_n(quantile)}
         return cls(
             definition,
             len(usable),
-            float(usable.mean()),
+            float(finite.mean()),
             {
                 name: Percentile(
                     percentile(usable, quantile),
@@ -76,6 +79,7 @@ class TimeFigures:
                 )
                 for name, quantile in carried.items()
             },
+            unanswered=len(usable) - len(finite),
         )
 
     @classmethod
