@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from quantgate.capabilities.answer_shapes import has_answer, text_of
+import pytest
+
+from quantgate.capabilities.answer_shapes import has_answer, returned_ids, text_of, usage_of
 
 
 def of_wire(text: str) -> Any:
@@ -29,3 +31,14 @@ def test_anything_but_text_is_no_text() -> None:
     assert text_of({"choices": [{"text": 5}]}) is None
     assert text_of({"choices": [{"message": {"content": 7}, "text": "x"}]}) is None
     assert text_of(None) is None
+
+
+@pytest.mark.parametrize(("told", "count"), [(3, 3), (3.0, 3), (-1, None), (True, None), (2**64, None), ("3", None)])
+def test_a_count_is_a_number_of_tokens_or_not_told(told: object, count: int | None) -> None:
+    assert usage_of({"usage": {"completion_tokens": told}}, "completion_tokens") == count
+
+
+@pytest.mark.parametrize("unusable", [2**70, -1, True, "7"])
+def test_token_ids_that_no_tokenizer_can_have_are_not_returned(unusable: object) -> None:
+    assert returned_ids({"choices": [{"token_ids": [1, 2]}]}) == [1, 2]
+    assert returned_ids({"choices": [{"token_ids": [1, unusable]}]}) == []

@@ -114,6 +114,8 @@ def test_an_answer_that_breaks_off_is_an_early_close() -> None:
         (b"", "(status 400)"),
         (b'{"error": "' + b"x" * 300 + b'"}', "x" * 197 + "...)"),
         (b'{"error": "{braces} \\u001b[31m"}', "(status 400: {braces} [31m)"),
+        (b'{"error":' * 300 + b'"bad thing"' + b"}" * 300, "(status 400: bad thing)"),
+        (b'{"error":' * 300, '(status 400: {"error":{"error":'),
     ],
 )
 def test_the_servers_own_words_are_quoted_in_one_line(body: bytes, said: str) -> None:
@@ -165,7 +167,9 @@ def test_how_long_to_wait_is_read_from_the_header(header: str, seconds: float | 
     assert failure(whole(b"", 429, **{"retry-after": header})).retry_after_s == seconds
 
 
-@pytest.mark.parametrize(("body", "what"), [(b"<html>", "a web page"), (b"hello", "no JSON")])
+@pytest.mark.parametrize(
+    ("body", "what"), [(b"<html>", "a web page"), (b"hello", "no JSON"), (b"[" * 100_000, "no JSON")]
+)
 def test_an_answer_that_is_no_api_is_told(body: bytes, what: str) -> None:
     assert f"not that of an OpenAI-compatible API ({what})" in str(failure(whole(body)))
 

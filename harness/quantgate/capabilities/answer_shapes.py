@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from quantgate.targets.openai.piece import count_at, is_token_number
 from quantgate.targets.openai.surrogates import mended
 
 
@@ -34,14 +35,12 @@ def has_answer(answer: Any) -> bool:
 
 
 def usage_of(answer: Any, count: Literal["prompt_tokens", "completion_tokens"]) -> int | None:
-    """A count of an answer's usage, where the server tells it."""
-    usage = answer.get("usage") if isinstance(answer, Mapping) else None
-    value = usage.get(count) if isinstance(usage, Mapping) else None
-    return value if isinstance(value, int) else None
+    """A count of an answer's usage, where the server tells one."""
+    return count_at(answer.get("usage"), count) if isinstance(answer, Mapping) else None
 
 
 def returned_ids(answer: Any) -> list[int]:
     """The ids of the generated tokens, where the server returned them; else empty."""
     token_ids = first_choice(answer).get("token_ids")
     found = token_ids if isinstance(token_ids, list) else []
-    return found if all(isinstance(token_id, int) for token_id in found) else []
+    return found if all(map(is_token_number, found)) else []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from quantgate.capabilities.answer_shapes import has_answer, usage_of
 from quantgate.capabilities.probes.asking import Asking
+from quantgate.json_text import parse_json
 
 _FIELD = b"data:"
 _MOST_STREAM_BYTES = 1 << 20
@@ -55,7 +55,7 @@ def _events(stream: bytes) -> list[Any]:
     for line in stream.splitlines():
         if line.startswith(_FIELD):
             try:
-                events.append(json.loads(line.removeprefix(_FIELD)))
+                events.append(parse_json(line.removeprefix(_FIELD)))
             except ValueError:
                 continue
     return events

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 _LARGEST = 2**31 - 1
 """What the tables hold of a token id or a count of tokens: no vocabulary or context comes near it."""
@@ -73,7 +74,7 @@ def token_ids_in(choice: dict[str, Any]) -> tuple[int, ...] | None:
     ids = choice.get("token_ids")
     if ids is None:
         return None
-    if not isinstance(ids, list) or not all(type(token_id) is int and 0 <= token_id <= _LARGEST for token_id in ids):
+    if not isinstance(ids, list) or not all(map(is_token_number, ids)):
         raise MalformedEventError("token_ids is no list of token ids")
     return tuple(ids)
 
@@ -94,14 +95,20 @@ def usage_in(document: dict[str, Any]) -> Usage | None:
         return None
     details = usage.get("prompt_tokens_details")
     return Usage(
-        prompt_tokens=_count(usage, "prompt_tokens"),
-        completion_tokens=_count(usage, "completion_tokens"),
-        cached_prompt_tokens=_count(details, "cached_tokens") if isinstance(details, dict) else None,
+        prompt_tokens=count_at(usage, "prompt_tokens"),
+        completion_tokens=count_at(usage, "completion_tokens"),
+        cached_prompt_tokens=count_at(details, "cached_tokens"),
     )
 
 
-def _count(holder: dict[str, Any], key: str) -> int | None:
-    value = holder.get(key)
+def count_at(holder: Any, key: str) -> int | None:
+    """The count under `key`; None where there is none, or something that cannot be one."""
+    value = holder.get(key) if isinstance(holder, Mapping) else None
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # JSON has one kind of number: 10.0 is ten.
-    return value if type(value) is int and 0 <= value <= _LARGEST else None
+    return value if is_token_number(value) else None
+
+
+def is_token_number(value: Any) -> TypeGuard[int]:
+    """Whether it can be the id of a token or a count of tokens: a whole number that the tables hold, no truth value."""
+    return type(value) is int and 0 <= value <= _LARGEST
