@@ -36,12 +36,17 @@ QualityIndex = dict[tuple[str, str, str], dict[ItemKey, QualityItem]]
 
 @dataclass(frozen=True, slots=True)
 class QualityPairs:
-    """Values of the same items on both arms, [n] each; floors are NaN where the item states none."""
+    """Values of the same items on both arms, [n] each; floors are NaN where the item states none.
+
+    lost: items that the baseline has and the other arm failed; won: the reverse.
+    """
 
     baseline: Floats
     candidate: Floats
     floors: Floats
     clusters: Indices
+    lost: int
+    won: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +80,29 @@ class Pairing:
             self, baseline=self.baseline.take(rows), candidate=self.candidate.take(rows), clusters=self.clusters[rows]
         )
 
-    def quality(self, tier: str, metric: str, task: str | None) -> QualityPairs:
-        """The items that both arms have, of one task or of all."""
-        own = self.quality_index.get((self.baseline_id, tier, metric), {})
-        other = self.quality_index.get((self.candidate_id, tier, metric), {})
-        keys = sorted(key for key in own.keys() & other.keys() if task is None or key[0] == task)
+    def quality(self, tier: str, metric: str, task: str | None, *, lost_as: float | None = None) -> QualityPairs:
+        """The items that both arms have, of one task or of all.
+
+        lost_as: what an item counts as that the other arm alone failed; None leaves it out. An arm without a single
+        item was not measured, and has lost none.
+        """
+        own, other = (
+            {
+                key: item
+                for key, item in self.quality_index.get((arm_id, tier, metric), {}).items()
+                if task is None or key[0] == task
+            }
+            for arm_id in (self.baseline_id, self.candidate_id)
+        )
+        lost = own.keys() - other.keys() if other else set()
+        keys = sorted(own.keys() & other.keys() if lost_as is None else (own.keys() & other.keys()) | lost)
         return QualityPairs(
             baseline=np.array([own[key].value for key in keys], dtype=np.float64),
-            candidate=np.array([other[key].value for key in keys], dtype=np.float64),
+            candidate=np.array([other[key].value if key in other else lost_as for key in keys], dtype=np.float64),
             floors=np.array([own[key].floor for key in keys], dtype=np.float64),
             clusters=cluster_numbers([(key[0], own[key].cluster) for key in keys]),
+            lost=len(lost),
+            won=len(other.keys() - own.keys()),
         )
 
     def tasks(self) -> set[str]:

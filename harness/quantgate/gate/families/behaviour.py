@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quantgate.gate.evidence import Pairing
+from quantgate.gate.families.lost_items import lost_items
 from quantgate.gate.families.paired_binary import MARGIN_UNITS, METHOD, measure_binary
 from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
 
@@ -18,7 +19,9 @@ def _rate(name: str, title: str, metric: str, right_when: bool) -> RuleMetric:
         measured = measure_binary(shown[0] == right_when, shown[1] == right_when, pairs.clusters, question)
         if measured.n == 0:
             return replace(measured, unmeasured=pairing.why_unmeasured("answers"))
-        return replace(measured, baseline=float(shown[0].mean()), candidate=float(shown[1].mean()))
+        means = float(shown[0].mean()), float(shown[1].mean())
+        detail = lost_items(pairing, pairs, "do not count")
+        return replace(measured, baseline=means[0], candidate=means[1], detail=detail)
 
     return RuleMetric(name, title, ("rate",), MARGIN_UNITS, "share", "items", measure)
 
@@ -29,7 +32,8 @@ def _refusal_change(pairing: Pairing, question: RuleQuestion) -> Measurement:
     if len(pairs.baseline) == 0:
         return Measurement(n=0, method=METHOD, unmeasured=pairing.why_unmeasured("answers"))
     refused = pairs.baseline >= 0.5, pairs.candidate >= 0.5
-    return measure_binary(refused[0], refused[1], pairs.clusters, question, either_way=True)
+    measured = measure_binary(refused[0], refused[1], pairs.clusters, question, either_way=True)
+    return replace(measured, detail=lost_items(pairing, pairs, "do not count"))
 
 
 BEHAVIOUR_RULES = (

@@ -8,10 +8,12 @@ from functools import partial
 import numpy as np
 
 from quantgate.gate.evidence import Pairing, QualityPairs
+from quantgate.gate.families.lost_items import lost_items
 from quantgate.gate.families.paired_binary import MARGIN_UNITS, METHOD, measure_binary
 from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
 from quantgate.stats.bootstrap import bootstrap_means, difference
 from quantgate.stats.clusters import cluster_count
+from quantgate.stats.interval import without_upper_limit
 from quantgate.stats.mcnemar import mcnemar_exact
 from quantgate.stats.mean_chances import chance_to_decide_mean, clusters_by_item
 from quantgate.stats.wilson import wilson_interval
@@ -21,7 +23,8 @@ _MEAN_METHOD = "paired bootstrap of the mean over items"
 
 
 def _measure(metric: str, tier: QualityTier, pairing: Pairing, question: RuleQuestion) -> Measurement:
-    pairs = pairing.quality("task", metric, question.task)
+    """An item that only the candidate failed (a timeout, an error) is one that it got wrong."""
+    pairs = pairing.quality("task", metric, question.task, lost_as=0.0)
     if len(pairs.baseline) == 0:
         return Measurement(n=0, method=METHOD, unmeasured=pairing.why_unmeasured(tier))
     measured = measure_binary(pairs.baseline >= 0.5, pairs.candidate >= 0.5, pairs.clusters, question)
@@ -31,6 +34,7 @@ def _measure(metric: str, tier: QualityTier, pairing: Pairing, question: RuleQue
         measured,
         method=f"{measured.method}; exact McNemar p {p_value:.3g}",
         uninformative=_at_floor(pairs, question),
+        detail=lost_items(pairing, pairs, "count as wrong"),
     )
 
 
@@ -55,7 +59,10 @@ def _rule(metric: str, title: str, tier: QualityTier) -> RuleMetric:
 
 
 def _gold_logprob(pairing: Pairing, question: RuleQuestion) -> Measurement:
-    """Mean fall of the right answer's log-probability per token: finds a loss long before answers flip."""
+    """Mean fall of the right answer's log-probability per token: finds a loss long before answers flip.
+
+    Of the items that both arms measured; where the candidate failed more of them, nothing bounds its own mean.
+    """
     pairs = pairing.quality("task", "gold_logprob", question.task)
     n = len(pairs.baseline)
     if n < 2:
@@ -65,14 +72,17 @@ def _gold_logprob(pairing: Pairing, question: RuleQuestion) -> Measurement:
         -pairs.baseline, -pairs.candidate, pairs.clusters, difference,
         margin=question.margin, confidence=question.confidence, resamples=question.resamples, seed=question.seed,
     )  # fmt: skip
+    failed_more = pairs.lost > pairs.won
+    estimate = without_upper_limit(estimate) if failed_more else estimate
     means = float(pairs.baseline.mean()), float(pairs.candidate.mean())
     chance = partial(
         chance_to_decide_mean, seen=estimate, seen_n=n, clusters=cluster_count(pairs.clusters),
         clusters_with=clusters_by_item, margin=question.margin, confidence=question.confidence,
     )  # fmt: skip
     return Measurement(
-        n=n, method=_MEAN_METHOD, baseline=means[0], candidate=means[1], estimate=estimate, chance=chance
-    )
+        n=n, method=_MEAN_METHOD, baseline=means[0], candidate=means[1], estimate=estimate, chance=chance,
+        detail=lost_items(pairing, pairs, "leave the loss without an upper limit" if failed_more else "do not count"),
+    )  # fmt: skip
 
 
 TASK_RULES = (
