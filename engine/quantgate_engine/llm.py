@@ -243,6 +243,8 @@ def _each_params(given: object, prompts: int) -> list[SamplingParams]:
 def _settings(config: EngineConfig | None, fields: dict[str, Any]) -> EngineConfig:
     if config is not None and fields:
         raise ConfigurationError(f"LLM got both a config and {', '.join(sorted(fields))}; give one or the other.")
+    if config is not None:
+        require_kind("LLM: config", config, EngineConfig)
     unknown = sorted(fields.keys() - EngineConfig.__dataclass_fields__.keys())
     if unknown:
         raise ConfigurationError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,12 @@ def test_what_is_no_prompt_is_refused(llm: LLM, prompts: Any, message: str) -> N
 def test_what_are_no_sampling_settings_is_refused(llm: LLM, params: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"generate: params is .*; expected a value of the class Sampl"):
         llm.generate(["w7"], params)
+
+
+def test_a_model_is_loaded_by_a_config_alone(tmp_path: Path) -> None:
+    wrong: Any = {"block_size": 4}
+    with pytest.raises(ConfigurationError, match=r"LLM: config is .*; expected a value of the class EngineConfig"):
+        LLM(tmp_path, config=wrong)
 
 
 def test_prompts_may_come_one_by_one(llm: LLM) -> None:
