@@ -114,6 +114,10 @@ def test_a_mean_stands_where_the_candidate_failed_no_more_than_the_baseline(run_
 def test_pairs_without_the_time_on_one_side_are_told(run: LoadedRun) -> None:
     """Answers of one token have no TPOT; they are not slow, but their pairs do not vanish unseen."""
     single = {"output_tokens": 1, "first_token_ns": 10**12, "last_token_ns": 10**12, "first_answer_ns": 10**12}
+    words = "40 more pairs do not count: one of the two answers has no such time"
     [time, _] = judged(emptied(run, "other", **single), "tpot_ms", "p50").rules
     assert time.n == 40
-    assert "40 more pairs do not count: one of the two answers has no such time" in time.reason
+    assert words in time.reason
+    few = judged(emptied(run, "other", **single), "tpot_ms", "p95", gain=True)
+    assert few.rules[0].reason.startswith(f"40 requests carry no interval of p95; at least 72 are needed. {words}")
+    assert few.gains[0].reason.startswith(f"cannot be told from 40 requests, at least 72 are needed. {words}")

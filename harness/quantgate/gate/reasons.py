@@ -26,8 +26,10 @@ def no_number(metric: RuleMetric, measured: Measurement, statistic: str) -> str:
     if measured.unmeasured is not None:
         return f"Not measurable: {measured.unmeasured}."
     if measured.minimum_n is not None:
+        detail = f" {measured.detail}" if measured.detail else ""
         return (
             f"{measured.n} {metric.items} carry no interval of {statistic}; at least {measured.minimum_n} are needed."
+            f"{detail}"
         )
     return f"The run has no {metric.items} for this rule."
 

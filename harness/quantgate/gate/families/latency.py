@@ -32,9 +32,10 @@ def _measure(name: str, pairing: Pairing, question: RuleQuestion) -> Measurement
     all_pairs = PairedTimes.of(name, pairing.of_class(question.slo_class))
     pairs = all_pairs if quantile else all_pairs.served
     baseline, candidate, n = pairs.baseline, pairs.candidate, len(pairs.baseline)
+    lacking = all_pairs.words(mean=quantile is None)
     least = minimum_n(quantile, question.confidence) if quantile else 2
     if n < least:
-        return Measurement(n=n, method=_METHOD, minimum_n=least)
+        return Measurement(n=n, method=_METHOD, minimum_n=least, detail=lacking)
     own = [float(v.mean()) if quantile is None else percentile(v, quantile) for v in (baseline, candidate)]
     if reason := _says_nothing(own[0], pairing.baseline_id, question.statistic):
         return Measurement(n=n, method=_METHOD, uninformative=reason)
@@ -57,7 +58,7 @@ def _measure(name: str, pairing: Pairing, question: RuleQuestion) -> Measurement
     )  # fmt: skip
     return Measurement(
         n=n, method=_METHOD, baseline=own[0], candidate=own[1], estimate=estimate, chance=chance,
-        detail=all_pairs.words(mean=quantile is None),
+        detail=lacking,
     )  # fmt: skip
 
 

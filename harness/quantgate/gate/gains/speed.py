@@ -23,9 +23,11 @@ def _gain(rule: RuleMetric) -> GainMetric:
         )  # fmt: skip
         loss = measured.estimate
         if loss is None:
-            few = f"cannot be told from {measured.n} requests, at least {measured.minimum_n} are needed"
-            why = measured.uninformative
-            return GainMeasurement(measured.n, measured.method, shortfall=f"cannot be told: {why}" if why else few)
+            few = f"from {measured.n} requests, at least {measured.minimum_n} are needed. {measured.detail}".rstrip(
+                " ."
+            )
+            why = f": {measured.uninformative}" if measured.uninformative else f" {few}"
+            return GainMeasurement(measured.n, measured.method, shortfall=f"cannot be told{why}")
         reversed_loss = Interval(-loss.interval.upper, -loss.interval.lower)
         if math.isinf(loss.value):
             return GainMeasurement(
