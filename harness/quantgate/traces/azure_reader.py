@@ -14,6 +14,7 @@ from quantgate.traces.registry import LocatedRecord, RowByRowFormat, register_tr
 from quantgate.traces.source_line import SourceLine
 from quantgate.traces.timestamps import timestamp_to_ns
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.shown import shown
 
 COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 _EXPECTED_TIME = "a time such as 2023-11-16 18:17:03.9799600 or 2024-05-12 00:00:00+00:00"
@@ -50,7 +51,7 @@ class AzureTrace(RowByRowFormat):
 def _require_header(line: SourceLine, source: str) -> None:
     if tuple(line.text.strip().split(",")) != COLUMNS:
         raise ConfigurationError(
-            f"{source}, line {line.number}: expected the header {','.join(COLUMNS)}, got {line.text.strip()!r}."
+            f"{source}, line {line.number}: expected the header {','.join(COLUMNS)}, got {shown(line.text.strip())}."
         )
 
 
@@ -68,7 +69,7 @@ def _time(text: str, line: SourceLine, source: str) -> int:
         return timestamp_to_ns(text.strip())
     except ValueError:
         raise ConfigurationError(
-            f"{source}, line {line.number}, field TIMESTAMP: expected {_EXPECTED_TIME}, got {text!r}."
+            f"{source}, line {line.number}, field TIMESTAMP: expected {_EXPECTED_TIME}, got {shown(text)}."
         ) from None
 
 
@@ -78,5 +79,5 @@ def _tokens(text: str, column: str, line: SourceLine, source: str) -> int:
     if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 and int(stripped) >= 1:
         return int(stripped)
     raise ConfigurationError(
-        f"{source}, line {line.number}, field {column}: expected an integer from 1 to 999999999, got {text!r}."
+        f"{source}, line {line.number}, field {column}: expected an integer from 1 to 999999999, got {shown(text)}."
     )

@@ -8,6 +8,7 @@ from quantgate.traces.native_row import LONGEST_SECONDS, NANOSECONDS_PER_SECOND
 from quantgate.traces.record import TraceRecord
 from quantgate.traces.registry import LocatedRecord
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.shown import shown
 
 
 def check_consistency(rows: Iterable[LocatedRecord], source: str) -> list[TraceRecord]:
@@ -23,7 +24,7 @@ def check_consistency(rows: Iterable[LocatedRecord], source: str) -> list[TraceR
         record, where = row.record, f"{source}, line {row.line}"
         if record.request_id in line_of_id:
             raise ConfigurationError(
-                f"{where}, field id: expected an id that no other row has, got {record.request_id!r}, "
+                f"{where}, field id: expected an id that no other row has, got {shown(record.request_id)}, "
                 f"which line {line_of_id[record.request_id]} has already."
             )
         if records and record.scheduled_ns < records[-1].scheduled_ns:
@@ -48,11 +49,11 @@ def _check_turn(record: TraceRecord, previous: TraceRecord | None, where: str) -
     expected_turn = 1 if previous is None else previous.turn + 1
     if record.turn != expected_turn:
         raise ConfigurationError(
-            f"{where}, field turn: expected {expected_turn}, the next turn of session {record.session_id!r}, "
+            f"{where}, field turn: expected {expected_turn}, the next turn of session {shown(record.session_id)}, "
             f"got {record.turn}."
         )
     if previous is not None and record.slo_class != previous.slo_class:
         raise ConfigurationError(
-            f"{where}, field class: expected {previous.slo_class!r}, the class of the earlier turns of session "
-            f"{record.session_id!r}, got {record.slo_class!r}."
+            f"{where}, field class: expected {shown(previous.slo_class)}, the class of the earlier turns of session "
+            f"{shown(record.session_id)}, got {shown(record.slo_class)}."
         )

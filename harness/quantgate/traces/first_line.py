@@ -1,8 +1,10 @@
-"""Tells the two JSONL formats apart by their first line; each line belongs to exactly one of them."""
+"""What the first line of a file tells: which of the two JSONL formats it is, or that it is JSON over several lines."""
 
 from __future__ import annotations
 
 import json
+
+from quantgate_engine.errors import ConfigurationError
 
 _LOG_KEYS = frozenset(
     {
@@ -26,3 +28,18 @@ def is_request_log(first_line: str) -> bool:
     if not isinstance(row, dict) or "offset" in row:
         return False
     return not _LOG_KEYS.isdisjoint(row) or ("id" not in row and not _CONVERSATION.isdisjoint(row))
+
+
+def require_one_row_a_line(first_line: str, source: str) -> None:
+    """Raises ConfigurationError for a file that is one JSON document, as many tools export; no format starts so."""
+    start = first_line.strip()
+    if start.startswith("["):
+        raise ConfigurationError(
+            f"{source}, line 1: expected one JSON object a line, got a JSON array; write each of its entries on a "
+            "line of its own, for example with `jq -c '.[]'`."
+        )
+    if start == "{":
+        raise ConfigurationError(
+            f"{source}, line 1: expected one JSON object a line, got one over several lines; write each object on one "
+            "line, for example with `jq -c .`."
+        )

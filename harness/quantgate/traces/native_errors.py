@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from quantgate.locations import field_name
 from quantgate.traces.native_row import native_json_schema
 
 _FOUND_LIMIT = 60
@@ -17,7 +18,7 @@ def explain_row_error(error: ValidationError, source: str, line: int) -> str:
     problem = error.errors(include_url=False)[0]
     where = f"{source}, line {line}"
     location = tuple(part for part in problem["loc"] if not _is_union_tag(part))
-    field = ".".join(str(part) for part in location)
+    field = field_name(location)
     kind = problem["type"]
     if kind == "json_invalid":
         # The parser saw one line only: its "line 1" would read as the file's.

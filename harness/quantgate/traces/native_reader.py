@@ -13,6 +13,7 @@ from quantgate.traces.registry import LocatedRecord, RowByRowFormat, register_tr
 from quantgate.traces.repeated_keys import RepeatedKeyError, refuse_repeated_keys
 from quantgate.traces.source_line import SourceLine
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.shown import shown_name
 
 
 @register_trace_format
@@ -34,7 +35,7 @@ class NativeTrace(RowByRowFormat):
                 raise ConfigurationError(explain_row_error(error, source, line.number)) from None
             except RepeatedKeyError as repeated:
                 raise ConfigurationError(
-                    f"{source}, line {line.number}, field {repeated.key}: this key stands twice in one object; keep "
-                    "one of them."
+                    f"{source}, line {line.number}, field {shown_name(repeated.key)}: this key stands twice in one "
+                    "object; keep one of them."
                 ) from None
             yield LocatedRecord(line.number, row.to_record())

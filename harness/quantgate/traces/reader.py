@@ -10,6 +10,7 @@ from pathlib import Path
 from quantgate.traces import azure_reader as azure_reader
 from quantgate.traces import native_reader as native_reader
 from quantgate.traces.consistency import check_consistency
+from quantgate.traces.first_line import require_one_row_a_line
 from quantgate.traces.import_settings import ImportSettings
 from quantgate.traces.openai_log import log_format
 from quantgate.traces.record import TraceRecord
@@ -40,6 +41,7 @@ def import_trace(path: Path, settings: ImportSettings | None = None) -> Imported
     first_line = next(lines, None)
     if first_line is None:
         raise ConfigurationError(f"{path}: the trace is empty; expected at least one request.")
+    require_one_row_a_line(first_line.text, source)
     chosen = _format_of(first_line.text, source, settings)
     parsed = chosen.read(chain([first_line], lines), source, settings)
     records = check_consistency(parsed.rows, source)

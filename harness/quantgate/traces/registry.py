@@ -12,6 +12,7 @@ from quantgate.traces.record import TraceRecord
 from quantgate.traces.source_line import SourceLine
 from quantgate.traces.transform_record import TransformRecord
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.shown import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def trace_format(name: str) -> TraceFormat:
         return _formats[name]
     except KeyError:
         known = ", ".join(sorted(_formats))
-        raise ConfigurationError(f"Trace format {name!r} is unknown; expected one of: {known}.") from None
+        raise ConfigurationError(f"Trace format {shown(name)} is unknown; expected one of: {known}.") from None
 
 
 def detect_trace_format(first_line: str, source: str) -> TraceFormat:

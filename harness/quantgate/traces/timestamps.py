@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 _PATTERN = re.compile(
     r"(?P<date>\d{4}-\d{2}-\d{2})[ T](?P<time>\d{2}:\d{2}:\d{2})"
-    r"(?:\.(?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d{2}:\d{2})?"
+    r"(?:\.(?P<fraction>\d{1,9})\d*)?(?P<zone>Z|[+-]\d{2}:\d{2})?"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -15,7 +15,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def timestamp_to_ns(text: str) -> int:
     """Nanoseconds since 1970-01-01 UTC of `2023-11-16 18:17:03.9799600` or `2024-05-12 00:00:00+00:00`.
 
-    A timestamp without zone is taken as UTC. Raises ValueError for anything else.
+    A timestamp without zone is taken as UTC; digits below a nanosecond, which some loggers write, are left out.
+    Raises ValueError for anything else.
     """
     match = _PATTERN.fullmatch(text)
     if match is None:

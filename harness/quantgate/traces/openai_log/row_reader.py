@@ -75,7 +75,7 @@ class RowReader:
         if isinstance(status, str) and status.lower() in _FAILED_WORDS:
             raise RowLeftOutError("failed", f"field {path}: expected a request that succeeded, got {status!r}")
         if number is not None and number >= 400:
-            raise RowLeftOutError("failed", f"field {path}: expected a status below 400, got {number}")
+            raise RowLeftOutError("failed", f"field {path}: expected a status below 400, got {str(status).strip():.40}")
         path, error = first_present(row, as_paths(self._columns.error))
         if error:
             raise RowLeftOutError("failed", f"field {path}: expected no error")
@@ -186,7 +186,8 @@ def _whole_number(row: dict[str, Any], paths: Paths, of_what: str, *, least: int
     if not path:
         return None
     number = number_of(value)
-    if number is None or number != int(number) or not least <= number <= most:
+    # The range comes first: the digits of 1e999999999, written out as an integer, fill the memory.
+    if number is None or not least <= number <= most or number != int(number):
         raise ValueError(f"field {path}: expected a number of {of_what} from {least} to {most}, got {value!r:.40}")
     return int(number)
 

@@ -33,12 +33,12 @@ class LogClock:
             return self._date(value)
         if self._unit == "auto":
             self._unit = _unit_since_1970(number)
-        return _in_range(number * NANOSECONDS[self._unit])
+        return _nanoseconds(number, self._unit)
 
     def _date(self, value: Any) -> int:
         if isinstance(value, str) and self._unit in {"auto", "iso"}:
             try:
-                return _in_range(Decimal(timestamp_to_ns(value.strip())))
+                return _nanoseconds(Decimal(timestamp_to_ns(value.strip())), "ns")
             except ValueError:
                 pass
         expected = {
@@ -53,7 +53,7 @@ def duration_ns(value: Any, unit: DurationUnit) -> int:
     number = number_of(value)
     if number is None:
         raise ValueError(f"expected a duration of at least 0 {unit}")
-    return _in_range(number * NANOSECONDS[unit])
+    return _nanoseconds(number, unit)
 
 
 def number_of(value: Any) -> Decimal | None:
@@ -77,7 +77,8 @@ def _unit_since_1970(number: Decimal) -> DurationUnit:
     )
 
 
-def _in_range(nanoseconds: Decimal) -> int:
-    if not 0 <= nanoseconds < _LARGEST:
+def _nanoseconds(number: Decimal, unit: str) -> int:
+    # Compared before it is multiplied: 1e999999 is a Decimal, and its product with anything above 1 is none.
+    if not 0 <= number < Decimal(_LARGEST) / NANOSECONDS[unit]:
         raise ValueError("expected a time from 1970 to 2262")
-    return round(nanoseconds)
+    return round(number * NANOSECONDS[unit])
