@@ -9,7 +9,7 @@ import pytest
 from tests.engine.pools import Pools, bulk, engine, fast
 
 from quantgate_engine.router.pool import Pool
-from quantgate_engine.router.settings import PoolSettings, RouterSettings
+from quantgate_engine.router.settings import PoolSettings, RouterSettings, TurnName
 from quantgate_engine.router.turns import TURN_POLICIES, TurnPolicy
 
 
@@ -58,6 +58,25 @@ def test_priority_lets_a_later_pool_go_when_it_was_passed_over_too_often() -> No
     # Who has nothing to do is not passed over.
     assert _turns(policy, pools[:1], durations, 5) == "aaaaa"
     assert _turns(policy, pools, durations, 3) == "aab"
+
+
+@pytest.mark.parametrize("turns", ["time-share", "priority"])
+def test_what_was_before_a_rest_decides_nothing_after_it(turns: TurnName) -> None:
+    def order(pools: Pools) -> list[str | None]:
+        pools.core.take_steps()
+        for i in range(4):
+            pools.add(f"f{i}", 8, 20, slo_class="interactive")
+            pools.add(f"b{i}", 40, 60, slo_class="batch")
+        pools.run()
+        return [record.pool for record in pools.core.take_steps()]
+
+    settings = RouterSettings(turns=turns, max_passed_steps=3)
+    new, rested = Pools(fast(), bulk(), settings=settings), Pools(fast(), bulk(), settings=settings)
+    # The last to run before the rest has had the device alone for long.
+    rested.add("before", 8, 200, slo_class="interactive")
+    rested.add("beside", 40, 3, slo_class="batch")
+    rested.run()
+    assert order(rested) == order(new)
 
 
 @pytest.mark.parametrize("share", [1.0, 3.0])

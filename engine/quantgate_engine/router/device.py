@@ -27,4 +27,6 @@ class Device:
         started_ns = pool.core.clock.now_ns()
         result = pool.core.step()
         self._turns.used(pool, pool.core.clock.now_ns() - started_ns)
+        if not self.has_work:
+            self._turns.rested()
         return pool, result

@@ -19,12 +19,17 @@ class TurnPolicy(Protocol):
         """The pool has had the device for so long."""
         ...
 
+    def rested(self) -> None:
+        """No pool has work any more: what was before decides nothing when work comes again."""
+        ...
+
 
 class TimeShare:
     """Start-time fair queueing (Goyal, Vin and Cheng 1996), with steps for packets and pools for flows.
 
     A pool's tag is the time that it has used / its share, and the smallest tag goes next. A pool that comes back to
     work starts at the tag of the one that is served: it goes before those that have had more, and has saved up nothing.
+    When all have come to rest, all start alike (in the paper: at the end of a busy period, at the greatest finish tag).
     """
 
     def __init__(self, _settings: RouterSettings) -> None:
@@ -40,6 +45,10 @@ class TimeShare:
 
     def used(self, pool: Pool, duration_ns: int) -> None:
         self._tags[pool.name] += duration_ns / pool.settings.share
+
+    def rested(self) -> None:
+        self._tags.clear()
+        self._served = 0.0
 
 
 class Priority:
@@ -58,6 +67,9 @@ class Priority:
 
     def used(self, _pool: Pool, _duration_ns: int) -> None:
         return
+
+    def rested(self) -> None:
+        self._passed = {}
 
 
 TURN_POLICIES: Mapping[TurnName, Callable[[RouterSettings], TurnPolicy]] = MappingProxyType(
