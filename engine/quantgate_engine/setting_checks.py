@@ -98,7 +98,8 @@ def require_seconds(field: str, value: float | None, *, optional: bool = False, 
     if optional and value is None:
         return
     or_none = ", or None" if optional else ""
-    require_number(field, value)
     least = "at least 0" if may_be_zero else "above 0"
-    require(value is not None and (value > 0 or (may_be_zero and value == 0)), field, value, least + or_none)
-    require(value is not None and value <= MAX_SECONDS, field, value, f"at most {MAX_SECONDS:,.0f} seconds{or_none}")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise SettingError(field, value, f"a number of seconds {least}{or_none}")
+    require(value > 0 or (may_be_zero and value == 0), field, value, least + or_none)
+    require(value <= MAX_SECONDS, field, value, f"at most {MAX_SECONDS:,.0f} seconds{or_none}")

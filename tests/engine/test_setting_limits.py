@@ -97,3 +97,18 @@ def test_the_largest_numbers_that_are_allowed_can_be_used() -> None:
     engine.core.shut_down(drain=True)
     engine.core.step()
     assert engine.core.totals.steps > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("3", "a number of seconds above 0, or None"),
+        (0, "above 0, or None"),
+        (math.nan, "above 0, or None"),
+        (math.inf, "at most 1,000,000,000 seconds, or None"),
+    ],
+)
+def test_durations_say_what_is_wrong_with_them(value: Any, expected: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        RequestTerms(timeout_s=value)
+    assert str(raised.value) == f"RequestTerms.timeout_s is {value!r}; expected {expected}."
