@@ -125,7 +125,7 @@ class Pairing:
 
 
 class Evidence:
-    """Pairs the arms of one run; indexes the quality table once."""
+    """Pairs the arms of one run, each two once; indexes the quality table once."""
 
     def __init__(self, run: LoadedRun) -> None:
         self._requests = run.requests
@@ -136,11 +136,18 @@ class Evidence:
         self._tier_statuses: dict[str, dict[QualityTier, TierStatus]] = defaultdict(dict)
         for status in run.manifest.quality_tiers:
             self._tier_statuses[status.arm_id][status.tier] = status
+        self._pairings: dict[tuple[str, str], Pairing] = {}
 
     def request_count(self, arm_id: str) -> int:
         return self._rows_of(arm_id).num_rows
 
     def pair(self, baseline_id: str, candidate_id: str) -> Pairing:
+        names = baseline_id, candidate_id
+        if names not in self._pairings:
+            self._pairings[names] = self._pair(*names)
+        return self._pairings[names]
+
+    def _pair(self, baseline_id: str, candidate_id: str) -> Pairing:
         baseline, candidate = self._rows_of(baseline_id), self._rows_of(candidate_id)
         own, other = _row_by_key(baseline), _row_by_key(candidate)
         shared = [key for key in own if key in other]
