@@ -48,6 +48,14 @@ def test_events_without_a_token_are_no_token_events() -> None:
     assert texts(events) == [("Hi", False)]
 
 
+@pytest.mark.parametrize("degraded", ["max_tokens was cut\nfrom 9 to 1.", 3, None, ""])
+def test_what_the_server_cut_from_the_request_is_kept(degraded: object) -> None:
+    told = event({"choices": [{"index": 0, "text": "", "finish_reason": "length", "degraded": degraded}]})
+    events, reader = read(COMPLETIONS, completion("Hi"), told, DONE)
+    assert texts(events) == [("Hi", False)]
+    assert reader.degraded == ("max_tokens was cut from 9 to 1" if degraded and degraded != 3 else None)
+
+
 def test_other_choices_are_ignored() -> None:
     second = {"choices": [{"index": 1, "text": "no"}, {"index": 0, "text": "yes"}]}
     events, _ = read(COMPLETIONS, event({"choices": [{"index": 1, "text": "no"}]}), event(second), DONE)

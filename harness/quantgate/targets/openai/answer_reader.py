@@ -45,6 +45,7 @@ class AnswerReader:
         self._opening = b""
         self.done = False
         self.finish_reason: str | None = None
+        self.degraded: str | None = None
         self.usage = Usage()
 
     @property
@@ -109,6 +110,7 @@ class AnswerReader:
         self.usage = piece.usage or self.usage
         yield from self._token_events(piece)
         self.finish_reason = piece.finish_reason or self.finish_reason
+        self.degraded = piece.degraded or self.degraded
 
     def _token_events(self, piece: StreamPiece) -> Iterator[TokenEvent]:
         is_stop = piece.finish_reason in ENDS_BY_TOKEN and not piece.has_tokens

@@ -73,6 +73,7 @@ class Exchange:
             "finished",
             finish_reason=finish_word(reader.finish_reason),
             cached_prompt_tokens=reader.usage.cached_prompt_tokens or 0,
+            degraded=reader.degraded,
         )
         return TokenEvent(end=end, transfer=transfer)
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from quantgate.targets.openai.errors import one_line
+
 _LARGEST = 2**31 - 1
 """What the tables hold of a token id or a count of tokens: no vocabulary or context comes near it."""
 
@@ -28,7 +30,8 @@ class StreamPiece:
     """What one event adds. None: the server says nothing about it.
 
     text: of the answer, and reasoning_text: of the reasoning before it, as sent. token_ids: of the tokens in this
-    event. logprob_tokens: how many tokens the event gives log-probs of. usage: of the whole answer so far.
+    event. logprob_tokens: how many tokens the event gives log-probs of. usage: of the whole answer so far. degraded:
+    what the server cut from the request so that it could run (quantgate's own server says so at the choice).
     """
 
     text: str = ""
@@ -37,6 +40,7 @@ class StreamPiece:
     logprob_tokens: int | None = None
     finish_reason: str | None = None
     usage: Usage | None = None
+    degraded: str | None = None
 
     @property
     def has_tokens(self) -> bool:
@@ -68,6 +72,12 @@ def text_at(holder: dict[str, Any], *keys: str) -> str:
         if value:
             return value
     return ""
+
+
+def degraded_in(choice: dict[str, Any]) -> str | None:
+    """The server's sentence; None where there is none, or a field of that name that is something else."""
+    degraded = choice.get("degraded")
+    return one_line(degraded) or None if isinstance(degraded, str) else None
 
 
 def token_ids_in(choice: dict[str, Any]) -> tuple[int, ...] | None:

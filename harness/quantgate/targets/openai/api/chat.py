@@ -8,6 +8,7 @@ from quantgate.targets.openai.api.dialect import Dialect
 from quantgate.targets.openai.piece import (
     MalformedEventError,
     StreamPiece,
+    degraded_in,
     first_choice,
     listed,
     text_at,
@@ -36,6 +37,7 @@ def _read(document: dict[str, Any]) -> StreamPiece:
         logprob_tokens=listed(choice.get("logprobs"), "content"),
         finish_reason=text_at(choice, "finish_reason") or None,
         usage=usage_in(document),
+        degraded=degraded_in(choice),
     )
 
 

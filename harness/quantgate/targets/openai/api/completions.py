@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from quantgate.targets.openai.api.dialect import Dialect
-from quantgate.targets.openai.piece import StreamPiece, first_choice, listed, text_at, token_ids_in, usage_in
+from quantgate.targets.openai.piece import (
+    StreamPiece,
+    degraded_in,
+    first_choice,
+    listed,
+    text_at,
+    token_ids_in,
+    usage_in,
+)
 from quantgate.targets.openai.prompt import Prompt
 
 
@@ -23,6 +31,7 @@ def _read(document: dict[str, Any]) -> StreamPiece:
         logprob_tokens=listed(choice.get("logprobs"), "tokens"),
         finish_reason=text_at(choice, "finish_reason") or None,
         usage=usage_in(document),
+        degraded=degraded_in(choice),
     )
 
 
