@@ -64,6 +64,19 @@ def _require_characters(text: str) -> None:
         ) from None
 
 
+def require_template_variables(tokenizer: PreTrainedTokenizerFast, arguments: Mapping[str, Any]) -> None:
+    """Raises ConfigurationError for arguments that are no variables of the template, but say how it is applied."""
+    # Here, not at the top: `import quantgate_engine` stays light.
+    from inspect import signature
+
+    own = _GIVEN_TO_TEMPLATES | signature(tokenizer.apply_chat_template).parameters.keys()
+    reserved = sorted(arguments.keys() & own)
+    if reserved:
+        raise ConfigurationError(
+            f"Chat template arguments name {', '.join(reserved)}; expected only variables of the model's own template."
+        )
+
+
 def turn_starts(
     tokenizer: PreTrainedTokenizerFast,
     messages: Sequence[ChatMessage],
@@ -106,16 +119,9 @@ def _apply_template(
 ) -> tuple[int, ...]:
     """opens: writes the beginning of the assistant's turn behind the messages."""
     # Here, not at the top: `import quantgate_engine` stays light.
-    from inspect import signature
-
     from jinja2 import TemplateError
 
-    own = _GIVEN_TO_TEMPLATES | signature(tokenizer.apply_chat_template).parameters.keys()
-    reserved = sorted(arguments.keys() & own)
-    if reserved:
-        raise ConfigurationError(
-            f"Chat template arguments name {', '.join(reserved)}; expected only variables of the model's own template."
-        )
+    require_template_variables(tokenizer, arguments)
     try:
         token_ids = tokenizer.apply_chat_template(messages, add_generation_prompt=opens, return_dict=False, **arguments)
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as refused:

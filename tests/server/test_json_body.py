@@ -26,7 +26,7 @@ def refusal(body: bytes) -> str:
     [
         (b'{"prompt": "\xff"}', "The body is not UTF-8 (byte 0xff at position 12); send JSON in UTF-8."),
         (b'{"prompt": "\xed\xa0\x80"}', "The body is not UTF-8 (byte 0xed at position 12); send JSON in UTF-8."),
-        (b"[" * 100_000, f"The body has lists or objects inside one another more than {MAX_DEPTH} deep"),
+        (b"[" * 10_000, f"The body has lists or objects inside one another more than {MAX_DEPTH} deep"),
         (b'{"a": ' * 80 + b"1" + b"}" * 80, f"a has lists or objects inside one another more than {MAX_DEPTH}"),
         (b'{"seed": ' + b"9" * 5000 + b"}", "The body holds a number of thousands of digits"),
         (b"null", "The body is JSON, but no object; expected a JSON object."),

@@ -67,8 +67,14 @@ def test_the_first_fault_ends_the_check(model: type[BaseModel], fields: dict[str
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b'{"prompt": [' + b",".join([b"[]"] * MAX_CONTAINERS) + b"]}", "prompt holds too many lists and objects"),
-        (b'{"messages": [' + b",".join([b"{}"] * MAX_CONTAINERS) + b"]}", "The body holds too many lists and objects"),
+        (
+            b'{"prompt": [' + b",".join([b"[]"] * MAX_CONTAINERS) + b"]}",
+            "The body has more than 16384 lists and objects",
+        ),
+        (
+            b'{"messages": [' + b",".join([b"{}"] * MAX_CONTAINERS) + b"]}",
+            "The body has more than 16384 lists and objects",
+        ),
         (b'{"prompt": [' + b",".join([b"1"] * MAX_VALUES) + b"]}", "prompt holds too much: a body may have 1048576"),
     ],
     ids=range(3),
@@ -78,8 +84,16 @@ def test_a_body_has_so_many_parts_at_most(body: bytes, message: str) -> None:
         json_object(body)
 
 
-def test_as_many_as_are_allowed_pass() -> None:
-    document = {"prompt": [[1]] * (MAX_CONTAINERS - 2)}
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"prompt": [[1]] * (MAX_CONTAINERS - 2)},
+        {"prompt": "[{" * MAX_CONTAINERS},
+        {"prompt": ['\\"[' * MAX_CONTAINERS, "\\", "[{\\\\" * MAX_CONTAINERS]},
+    ],
+    ids=range(3),
+)
+def test_as_many_as_are_allowed_pass_and_brackets_in_texts_do_not_count(document: dict[str, Any]) -> None:
     assert json_object(json.dumps(document).encode()) == document
 
 

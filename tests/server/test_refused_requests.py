@@ -33,7 +33,7 @@ def test_another_model_is_not_found(client: openai.OpenAI, call: str) -> None:
         ({"prompt": ["a", ""]}, "prompt", r"prompt\.1 is empty; expected at least one token"),
         ({"prompt": [[5, 999]]}, "prompt", "prompt holds token id 999; expected 0 to 263"),
         ({"prompt": {"a": 1}}, "prompt", "prompt: expected a text, a list of texts, a list of token ids"),
-        ({"prompt": "a", "max_tokens": 5000}, None, "5001, above the context limit of 512"),
+        ({"prompt": "a", "max_tokens": 5000}, "max_tokens", "5001, above the context limit of 512"),
         ({"prompt": "a", "extra_body": {"min_tokens": 3}}, "min_tokens", "min_tokens: this server does not support it"),
         ({"prompt": "a", "best_of": 2}, "best_of", "best_of: this server does not support it"),
         (
@@ -96,7 +96,10 @@ def test_what_is_no_json_object_is_told_apart(
         ),
         ({"messages": [{"role": "user"}]}, r"messages\.0: a message of the role user needs a content, a text\."),
         ({"messages": [{"role": "tool", "content": None}]}, "a message of the role tool needs a content"),
-        ({"extra_body": {"chat_template_kwargs": {"tokenize": False}}}, "template arguments name tokenize"),
+        (
+            {"extra_body": {"chat_template_kwargs": {"tokenize": False}}},
+            "chat_template_kwargs: Chat template arguments name tokenize",
+        ),
         (
             {"extra_body": {"chat_template_kwargs": {"messages": 1, "self": 2}}},
             "template arguments name messages, self",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.server.api_error import ApiError, bad_request
 from quantgate_engine.server.protocol.generation import GenerationRequest
 from quantgate_engine.server.service import Service
+
+_OF_FIELD = re.compile(r"SamplingParams\.(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,11 @@ def make_choices(
             try:
                 params = body.sampling_params(limit, derived_seed(seed, number), logprobs) if limit > 0 else None
             except ConfigurationError as wrong:
-                raise bad_request(str(wrong).replace("SamplingParams.", "")) from wrong
+                field = _OF_FIELD.match(str(wrong))
+                raise bad_request(_OF_FIELD.sub(r"\1", str(wrong)), field and field[1]) from wrong
             terms = body.terms(limit_s, fork_of=first_id if number else None, turn_starts=turn_starts)
             choice = Choice(len(choices), f"{answer_id}-{len(choices)}", prompt, params, terms)
-            _refuse_impossible(service, choice)
+            _refuse_impossible(service, choice, body.limit_field)
             choices.append(choice)
     return choices
 
@@ -68,10 +72,12 @@ def _default_limit(
     return service.engine.output_room(prompt, SamplingParams(max_tokens=service.settings.default_max_tokens), terms)
 
 
-def _refuse_impossible(service: Service, choice: Choice) -> None:
+def _refuse_impossible(service: Service, choice: Choice, limit_field: str) -> None:
     if choice.params is None:
         return
     refusal = service.engine.refusal(choice.request_id, choice.prompt_token_ids, choice.params, choice.terms)
     if refusal is not None:
         too_long = len(choice.prompt_token_ids) + choice.params.max_tokens > service.engine.max_sequence_tokens
-        raise ApiError(400, refusal, code="context_length_exceeded" if too_long else "cannot_run")
+        # A prompt that is too long by itself never comes so far.
+        code = "context_length_exceeded" if too_long else "cannot_run"
+        raise ApiError(400, refusal, param=limit_field, code=code)

@@ -15,6 +15,7 @@ _OF_A_KEY = "[key]"
 _PLAINER = {
     "dict_type": "expected an object",
     "missing": "it is missing; this request needs it",
+    "model_attributes_type": "expected an object",
     "model_type": "expected an object",
     "too_long": "expected at most {max_length} entries, and there are more",
     "too_short": "expected at least {min_length} entry, and there is none",

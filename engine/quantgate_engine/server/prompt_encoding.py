@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quantgate_engine.prompts import ChatMessage
+from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.prompts import ChatMessage, require_template_variables
 from quantgate_engine.server.api_error import ApiError, bad_request
 from quantgate_engine.server.service import Service
 
@@ -37,12 +38,23 @@ async def encode_chat(
     Its size tells nothing before the template has written it: templates leave out what they like. Where admission cuts
     what is too long, it is for the engine to say whether that is enough.
     """
-    token_ids = await service.encode(messages, "messages", template_arguments=template_arguments)
+    token_ids = await apply_template(service, messages, template_arguments)
     if not token_ids:
         raise bad_request("messages make an empty prompt; expected at least one token.", "messages")
     if service.llm.config.admission.over_cap != "degrade":
         refuse_long(service, len(token_ids), "messages", "messages")
     return token_ids
+
+
+async def apply_template(
+    service: Service, messages: Sequence[ChatMessage], template_arguments: Mapping[str, Any]
+) -> tuple[int, ...]:
+    """Token ids of messages of any length. Raises ApiError 400 where the template does not take them."""
+    try:
+        require_template_variables(service.tokenizer, template_arguments)
+    except ConfigurationError as wrong:
+        raise bad_request(f"chat_template_kwargs: {wrong}", "chat_template_kwargs") from wrong
+    return await service.encode(messages, "messages", template_arguments=template_arguments)
 
 
 def refuse_long(service: Service, tokens: int, where: str, param: str, at_least: str = "") -> None:

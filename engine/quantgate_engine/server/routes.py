@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from quantgate_engine.pool_state import PoolState
 from quantgate_engine.server.api_error import unavailable
 from quantgate_engine.server.json_body import JsonBodyRoute
+from quantgate_engine.server.prompt_encoding import apply_template
 from quantgate_engine.server.protocol.text import DetokenizeRequest, TokenizeRequest
 from quantgate_engine.server.service import Service
 
@@ -94,7 +95,7 @@ def text_router(service: Service) -> APIRouter:
         service.check_model(body.model)
         if body.messages is not None:
             messages = [message.for_template() for message in body.messages]
-            tokens = await service.encode(messages, "messages", template_arguments=body.chat_template_kwargs)
+            tokens = await apply_template(service, messages, body.chat_template_kwargs)
         else:
             tokens = await service.encode(body.prompt or "", "prompt", add_special_tokens=body.add_special_tokens)
         answer = {"tokens": tokens, "count": len(tokens), "max_model_len": service.engine.max_sequence_tokens}
