@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -115,7 +116,37 @@ def test_the_command_serves_with_a_key_and_ends_with_zero(byte_model: Path) -> N
         assert errors.splitlines() == [
             "Note: max_context_tokens is 9,999, above the model's own limit; 512 hold.",
             f"serving on {ready['url']} (mine, fp32)",
+            "stopping: no request is running",
         ]
+
+
+def test_a_stop_tells_what_is_waited_for_and_impatience_changes_no_exit_code(byte_model: Path) -> None:
+    with _process(_command(byte_model, "--port", "0", "--json")) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        url = json.loads(process.stdout.readline())["url"]
+        assert process.stderr.readline().startswith("serving on ")
+
+        async def scenario() -> str:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.post(f"{url}/v1/completions", json=LONG | {"n": 4}) as response,
+            ):
+                await response.content.readline()
+                process.send_signal(signal.SIGINT)
+                told = await asyncio.to_thread(process.stderr.readline)
+                process.send_signal(signal.SIGINT)
+                await response.read()
+                return told
+
+        told = asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+        assert told == "stopping: up to 30 s for 4 answers to end; a second signal gives them up\n"
+        impatient = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+        while process.poll() is None:
+            process.send_signal(impatient[0])
+            impatient.append(impatient.pop(0))
+            time.sleep(0.005)
+        assert process.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -137,7 +168,7 @@ def test_the_engine_may_stand_in_a_file_but_for_what_a_server_says_itself(
     byte_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apps: list[Any] = []
-    monkeypatch.setattr("quantgate_engine.server.serve.serve", lambda app, _listening, _ready: apps.append(app))
+    monkeypatch.setattr("quantgate_engine.server.serve.serve", lambda app, *_others: apps.append(app))
     file = tmp_path / "engine.yaml"
     file.write_text("pools: [{name: quick, engine: {max_active_requests: 2}}, {name: rest}]\nkv_dtype: int8\n")
     serve_command(str(byte_model), scheme="fp32", port=0, engine=file, max_active_requests=5)
@@ -153,7 +184,7 @@ def test_the_engine_may_stand_in_a_file_but_for_what_a_server_says_itself(
 def test_an_open_address_without_a_key_is_warned_about(
     byte_model: Path, host: str, warned: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("quantgate_engine.server.serve.serve", lambda _app, _listening, ready: ready())
+    monkeypatch.setattr("quantgate_engine.server.serve.serve", lambda _app, _listening, ready, _draining: ready())
     serve_command(str(byte_model), scheme="fp32", host=host, port=0)
     errors = capsys.readouterr().err
     assert errors.startswith("Warning: 0.0.0.0 is open to the network") == warned

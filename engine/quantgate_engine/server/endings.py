@@ -18,7 +18,7 @@ _ABORTED = {
 
 
 def failure_of(end: StreamEnd, own_limit_s: float | None = None) -> ApiError:
-    """The error of a stream that did not finish. own_limit_s: the client's own limit, where that is the one that held."""
+    """The error of a stream that did not finish. own_limit_s: the client's own limit, where that one held."""
     if end.status == "rejected":
         # What could never run was refused before it reached the engine; this is want of room, which passes.
         return unavailable(end.error or "The engine has no room for the request.", "no_room", _RETRY_AFTER_S)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
@@ -42,12 +45,15 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(app: FastAPI, listening: socket.socket, on_ready: Callable[[], None]) -> None:
+def serve(
+    app: FastAPI, listening: socket.socket, on_ready: Callable[[], None], on_drain: Callable[[int], None]
+) -> None:
     """Serves until SIGTERM or SIGINT, then drains (see `DrainingServer`) and returns. on_ready: requests may come.
 
-    Raises RunError where the application does not start.
+    on_drain: the server was told to end, and so many answers are still to be waited for. From its return on the
+    process ignores those signals: what they ask for is done. Raises RunError where the application does not start.
     """
-    server = DrainingServer(app, on_ready)
+    server = DrainingServer(app, on_ready, on_drain)
     server.run(sockets=[listening])
     if not server.started:
         raise RunError("The server did not start; the lines above say why.")
@@ -60,7 +66,9 @@ class DrainingServer(uvicorn.Server):
     runs may come to its end; after `drain_s`, or at a second signal, the rest is given up (cause: shutdown).
     """
 
-    def __init__(self, app: FastAPI, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, app: FastAPI, on_ready: Callable[[], None], on_drain: Callable[[int], None] = lambda _waiting: None
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -78,6 +86,7 @@ class DrainingServer(uvicorn.Server):
         )
         self._service: Service = app.state.service
         self._on_ready = on_ready
+        self._on_drain = on_drain
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
@@ -87,6 +96,15 @@ class DrainingServer(uvicorn.Server):
         if self.started:
             self._loop = asyncio.get_running_loop()
             self._on_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Uvicorn's, and then none: until the process is gone, an impatient signal must not change its exit code."""
+        with super().capture_signals():
+            yield
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
         """Uvicorn's signal handler; unlike its own, it leaves no signal to raise again, so that the exit code is 0."""
@@ -108,6 +126,7 @@ class DrainingServer(uvicorn.Server):
     async def _drain_and_exit(self) -> None:
         service = self._service
         service.gate.draining = True
+        self._on_drain(service.gate.inside)
         waits = {asyncio.create_task(service.gate.wait_empty()), asyncio.create_task(self._hurry.wait())}
         await asyncio.wait(waits, timeout=service.settings.drain_s, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:

@@ -119,12 +119,22 @@ def serve(
                 line = {"schema": SERVE_SCHEMA, "url": url, "model": server.served_name, "scheme": info.scheme}
                 typer.echo(json.dumps(line))
 
-        run_server(create_app(loaded.llm, server, core=loaded.core), listening, ready)
+        def draining(waiting: int) -> None:
+            _tell(console, _farewell(waiting, drain_seconds))
+
+        run_server(create_app(loaded.llm, server, core=loaded.core), listening, ready, draining)
 
 
 def _tell_context_limit(console: Console, asked: int | None, holds: int) -> None:
     if asked is not None and asked > holds:
         _tell(console, f"Note: max_context_tokens is {asked:,}, above the model's own limit; {holds:,} hold.")
+
+
+def _farewell(waiting: int, drain_seconds: float) -> str:
+    if not waiting:
+        return "stopping: no request is running"
+    answers = "1 answer" if waiting == 1 else f"{waiting} answers"
+    return f"stopping: up to {drain_seconds:g} s for {answers} to end; a second signal gives them up"
 
 
 def _api_keys(names: list[str]) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
 
 @contextmanager
 def termination_interrupts() -> Iterator[None]:
-    """Inside the block; signals that the parent process had ignored (`nohup`) stay ignored."""
+    """Inside the block; signals that the parent process had ignored (`nohup`), or a command ignores, stay ignored."""
     unclaimed = (signal.SIG_DFL, _end_at_once)
     ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) in unclaimed]
     for number in ours:
@@ -43,7 +43,8 @@ def termination_interrupts() -> Iterator[None]:
         yield
     finally:
         for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(number) == _interrupt:
+                signal.signal(number, signal.SIG_DFL)
 
 
 def _interrupt(_number: int, frame: FrameType | None) -> None:
