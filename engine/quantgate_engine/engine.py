@@ -18,6 +18,7 @@ from quantgate_engine.request import AbortCause, Request
 from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.scheduler.admission.caps import Caps
+from quantgate_engine.setting_checks import require_type
 from quantgate_engine.step_record import StepRecord
 from quantgate_engine.step_result import StepResult, StepWork, make_record
 
@@ -87,14 +88,21 @@ class EngineCore(EngineView):
         return request
 
     def abort(self, request_id: str, cause: AbortCause) -> None:
-        """Gives a request up, in whatever state it is; does nothing where it has ended or never was."""
+        """Gives a request up, in whatever state it is; does nothing where it has ended or never was.
+
+        Raises ConfigurationError where id or cause are of the wrong type.
+        """
+        require_type("The request id of an abort", request_id, str)
+        require_type("The cause of an abort", cause, AbortCause)
         self._inbox.append(partial(self._live.abort, request_id, cause))
 
     def finish(self, request_id: str) -> None:
         """Ends a request whose reader has all it wants (a stop string came up): finished, as if it had stopped itself.
 
-        What is drawn for it from then on is dropped. Does nothing where it has ended or has drawn no token.
+        What is drawn for it from then on is dropped. Does nothing where it has ended or has drawn no token. Raises
+        ConfigurationError where the id is of the wrong type.
         """
+        require_type("The request id of a finish", request_id, str)
         self._inbox.append(partial(self._live.stop, request_id))
 
     def abort_all(self, cause: AbortCause) -> None:

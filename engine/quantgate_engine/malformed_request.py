@@ -14,7 +14,7 @@ def malformation(request_id: object, prompt_token_ids: object, params: object, t
     who = f"Request {shown(request_id)}"
     for name, value, kind in (("params", params, SamplingParams), ("terms", terms, RequestTerms)):
         if not isinstance(value, kind):
-            return f"{who} has the {name} {shown(value)}; expected a {kind.__name__}."
+            return f"{who} has the {name} {shown(value)}; expected a value of the class {kind.__name__}."
     if not isinstance(prompt_token_ids, tuple):
         return f"{who} has the prompt {shown(prompt_token_ids)}; expected a tuple of token ids."
     # All types at once, in C: a prompt may have many thousands of tokens, and hardly ever one of another type.

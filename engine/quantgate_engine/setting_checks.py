@@ -7,7 +7,10 @@ length of a queue, without an overflow.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
+from typing import Any
 
+from quantgate_engine.argument_checks import is_finite, is_whole
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.shown import shown
 
@@ -66,17 +69,16 @@ def require_distinct(field: str, names: Sequence[str]) -> None:
 
 def require_type(field: str, value: object, kind: type, *, optional: bool = False) -> None:
     """Raises SettingError unless `value` is of that type; None passes where it is `optional`."""
-    expected = _KINDS.get(kind, f"a {kind.__name__}") + (", or None" if optional else "")
+    expected = _KINDS.get(kind, f"a value of the class {kind.__name__}") + (", or None" if optional else "")
     require(isinstance(value, kind) or (optional and value is None), field, value, expected)
 
 
-def require_number(field: str, value: object) -> None:
+def require_number(field: str, value: Any) -> None:
     """Raises SettingError unless `value` is a number of at most MAX_COUNT either way; True and False are none."""
-    valid = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_COUNT
-    require(valid, field, value, f"a number of at most {MAX_COUNT:,}")
+    require(is_finite(value) and abs(value) <= MAX_COUNT, field, value, f"a number of at most {MAX_COUNT:,}")
 
 
-def require_at_least(field: str, value: int | None, least: int, *, optional: bool = False) -> None:
+def require_at_least(field: str, value: Any, least: int, *, optional: bool = False) -> None:
     """Raises SettingError unless `value` is a whole number from `least` to MAX_COUNT.
 
     None passes where it is `optional`.
@@ -84,13 +86,12 @@ def require_at_least(field: str, value: int | None, least: int, *, optional: boo
     if optional and value is None:
         return
     or_none = ", or None" if optional else ""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise SettingError(field, value, f"a whole number of at least {least}{or_none}")
+    require(is_whole(value), field, value, f"a whole number of at least {least}{or_none}")
     require(value >= least, field, value, f"at least {least}{or_none}")
     require(value <= MAX_COUNT, field, value, f"at most {MAX_COUNT:,}{or_none}")
 
 
-def require_seconds(field: str, value: float | None, *, optional: bool = False, may_be_zero: bool = False) -> None:
+def require_seconds(field: str, value: Any, *, optional: bool = False, may_be_zero: bool = False) -> None:
     """Raises SettingError unless `value` is a number of seconds above 0 (or 0, if it may be) and up to MAX_SECONDS.
 
     None passes where it is `optional`.
@@ -99,7 +100,8 @@ def require_seconds(field: str, value: float | None, *, optional: bool = False, 
         return
     or_none = ", or None" if optional else ""
     least = "at least 0" if may_be_zero else "above 0"
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise SettingError(field, value, f"a number of seconds {least}{or_none}")
+    require(
+        isinstance(value, Real) and not isinstance(value, bool), field, value, f"a number of seconds {least}{or_none}"
+    )
     require(value > 0 or (may_be_zero and value == 0), field, value, least + or_none)
     require(value <= MAX_SECONDS, field, value, f"at most {MAX_SECONDS:,.0f} seconds{or_none}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,9 +29,12 @@ MALFORMED: dict[str, tuple[tuple[Any, ...], str]] = {
     "a list as id": ((["x"], (1,), PARAMS), "A request's id is ['x']; expected text"),
     "a map of params": (
         ("x", (1,), {"max_tokens": 3}),
-        "Request 'x' has the params {'max_tokens': 3}; expected a Samp",
+        "Request 'x' has the params {'max_tokens': 3}; expected a value of the cl",
     ),
-    "no terms": (("x", (1,), PARAMS, None), "Request 'x' has the terms None; expected a RequestTerms."),
+    "no terms": (
+        ("x", (1,), PARAMS, None),
+        "Request 'x' has the terms None; expected a value of the class RequestTerms.",
+    ),
 }
 
 
@@ -57,6 +61,29 @@ def test_what_a_pool_refuses_is_not_in_the_routers_book() -> None:
     with pytest.raises(ConfigurationError, match="Request id 'x' belongs to a request that has not ended"):
         pools.core.add_request("x", (1, 2), PARAMS, DEFAULT_TERMS)
     assert pools.core.pool_of("x") is None
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda core: core.abort(["a"], AbortCause.CANCELLED),
+            r"^The request id of an abort is \['a'\]; expected text\.$",
+        ),
+        (
+            lambda core: core.abort("a", ["why"]),
+            r"^The cause of an abort is \['why'\]; expected a value of the class AbortCause\.$",
+        ),
+        (lambda core: core.finish(["a"]), r"^The request id of a finish is \['a'\]; expected text\.$"),
+    ],
+)
+def test_what_ends_nobody_is_refused_at_the_call(call: Callable[[EngineCore], None], sentence: str) -> None:
+    simulation = Simulation()
+    request = simulation.core.add_request("a", prompt(4), PARAMS)
+    with pytest.raises(ConfigurationError, match=sentence):
+        call(simulation.core)
+    simulation.run()
+    assert request.state is RequestState.FINISHED
 
 
 def test_whatever_is_raised_while_a_request_is_received_ends_that_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
