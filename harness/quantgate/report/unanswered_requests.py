@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +32,25 @@ def unanswered_lines(view: RunView) -> list[str]:
 
 
 def _line(arm: ArmView) -> str:
-    rows = arm.requests.filter(unanswered(arm.requests)).select(["status", "abort_cause", "error"]).to_pylist()
+    columns = ["request_id", "status", "abort_cause", "error"]
+    rows = arm.requests.filter(unanswered(arm.requests)).select(columns).to_pylist()
     statuses = Counter(row["status"] for row in rows)
-    causes = Counter(row["error"] or row["abort_cause"] or "no cause was told" for row in rows)
-    cause, times = causes.most_common(1)[0]
+    cause, times = _commonest_cause(rows)
     how = ", ".join(f"{count(number)} {_WORDS.get(status, status)}" for status, number in statuses.most_common())
     return (
         f"{arm.arm_id}: {count(len(rows))} of {count(arm.requests.num_rows)} requests were not answered ({how}); the "
         f"commonest cause ({count(times)} of them): {textwrap.shorten(cause, _LONGEST_CAUSE).rstrip('.')}."
     )
+
+
+def _commonest_cause(rows: list[dict[str, Any]]) -> tuple[str, int]:
+    """As it was told of the first of those requests, with how many there are; only ids and numbers may differ."""
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        cause = str(row["error"] or row["abort_cause"] or "no cause was told")
+        told.setdefault(re.sub(r"\d+", "", cause.replace(str(row["request_id"]), "")), []).append(cause)
+    alike = max(told.values(), key=len)
+    return alike[0], len(alike)
 
 
 _WORDS = {"finished": "ended without a token"}
