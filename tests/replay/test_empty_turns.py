@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -69,8 +70,8 @@ def replayed(pools: list[PoolSettings], *, aa: bool) -> ReplayLog:
             ReplayArm("other", "candidate", targets["other"]),
         )
 
-        async def before_cell(cell: Cell) -> None:
-            await targets[cell.arm_id.removesuffix("-aa")].begin_turn()
+        def watch_cell(cell: Cell) -> AbstractAsyncContextManager[None]:
+            return targets[cell.arm_id.removesuffix("-aa")].turn()
 
         await run_replay(
             conversations(),
@@ -78,8 +79,10 @@ def replayed(pools: list[PoolSettings], *, aa: bool) -> ReplayLog:
             log,
             clock=clock,
             origin_ns=0,
-            hooks=ReplayHooks(before_cell=before_cell),
+            hooks=ReplayHooks(watch_cell=watch_cell),
         )
+
+        assert [target.held_blocks for target in targets.values()] == [0, 0]
 
     run_in_virtual_time(main)
     return log

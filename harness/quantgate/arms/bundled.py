@@ -39,5 +39,5 @@ def open_bundled_arm(
             tokenizer_sha256=info.tokenizer_sha256,
             provenance=info.provenance,
         ),
-        begin_turn=target.begin_turn,
+        turn=target.turn,
     )

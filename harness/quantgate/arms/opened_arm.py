@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from quantgate.arms.config import BundledArmConfig, OpenAIArmConfig
@@ -16,8 +17,8 @@ from quantgate.store.manifest import ModelManifest
 class OpenedArm:
     """tokenizer: None where nobody knows it; max_context_tokens: longest prompt plus output, None where not told.
 
-    honours_ignore_eos: whether output lengths can be forced on it; None where its probe could not tell. begin_turn:
-    empties it of what earlier turns left; None for servers, which are reset by a call of their own.
+    honours_ignore_eos: whether output lengths can be forced on it; None where its probe could not tell. turn: a
+    context around each of its turns, which find it empty; None for servers, which are reset by a call of their own.
     """
 
     config: BundledArmConfig | OpenAIArmConfig
@@ -27,4 +28,4 @@ class OpenedArm:
     max_context_tokens: int | None
     model: ModelManifest
     honours_ignore_eos: bool | None = True
-    begin_turn: Callable[[], Awaitable[None]] | None = None
+    turn: Callable[[], AbstractAsyncContextManager[None]] | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -76,9 +76,6 @@ async def _replay(
             await arms.host.bring_up(arm_id)
 
     async def before_cell(cell: Cell) -> None:
-        begin_turn = arms.arms[arms.owner_of(cell.arm_id)].begin_turn
-        if begin_turn is not None:
-            await begin_turn()
         if cell.arm_id in servers:
             servers[cell.arm_id].sample_memory()
             await servers[cell.arm_id].reset_prefix_cache()
@@ -88,6 +85,12 @@ async def _replay(
 
     async with AsyncExitStack() as stack:
         metrics = ServerMetricsRecorder(await _scrapable(arms, stack), clock=arms.clock, origin_ns=origin_ns)
+
+        @asynccontextmanager
+        async def watch_cell(cell: Cell) -> AsyncIterator[None]:
+            turn = arms.arms[arms.owner_of(cell.arm_id)].turn
+            async with nullcontext() if turn is None else turn(), metrics.watch_cell(cell):
+                yield
 
         def write_tables(_: CellResult) -> None:
             folder.write_table("requests", log.requests())
@@ -112,7 +115,7 @@ async def _replay(
                     thread_cpu_ns=time.thread_time_ns,
                     bring_up=bring_up,
                     before_cell=before_cell,
-                    watch_cell=metrics.watch_cell,
+                    watch_cell=watch_cell,
                     last_words=last_words,
                 ),
             )

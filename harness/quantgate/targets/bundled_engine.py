@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 
 from quantgate.targets.base import BUNDLED_ENGINE, ArmDescription, ArmRole, TokenEvent
 from quantgate.targets.engine_terms import EngineTerms
@@ -74,9 +74,13 @@ class BundledEngineTarget:
     async def start(self) -> None:
         await self._engine.start()
 
-    async def begin_turn(self) -> None:
-        """To be awaited before each of the arm's turns: the engine is then as if the turn were its first."""
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """One of the arm's turns: it finds the engine as if it were the first, and leaves nothing behind in it."""
         self._terms.begin_turn()
+        await self._engine.forget()
+        yield
+        # Sessions would go on holding blocks, by the clock, while the other arms have their turns.
         await self._engine.forget()
 
     async def stop(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from quantgate.targets.base import ArmDescription, ArmRole, TokenEvent
@@ -63,9 +64,12 @@ class SimulatedTarget:
             for device, wake in zip(self._router.devices, self._wakes, strict=True)
         ]
 
-    async def begin_turn(self) -> None:
-        """To be awaited before each of the arm's turns: the engine is then as if the turn were its first."""
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """See `BundledEngineTarget.turn`."""
         self._terms.begin_turn()
+        self._core.forget()
+        yield
         self._core.forget()
 
     async def stop(self) -> None:
