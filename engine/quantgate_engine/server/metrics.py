@@ -41,7 +41,9 @@ class ServiceMetrics:
         self._preemptions = Counter("preemption_count", "Requests put back to wait.", registry=registry)
         self._recomputed = Counter("recomputed_tokens", "Tokens computed again after that.", registry=registry)
         self._cached = Counter("cached_prompt_tokens", "Prompt tokens taken from the cache.", registry=registry)
-        self._prefill_tokens = Counter("prefill_tokens", "Prompt tokens that were computed.", registry=registry)
+        self._prefill_tokens = Counter(
+            "prefill_tokens", "Tokens computed in prefill, recomputed ones too.", registry=registry
+        )
         self._prompt_tokens = Counter("prompt_tokens", "Prompt tokens of finished requests.", registry=registry)
         self._output_tokens = Counter("output_tokens", "Output tokens of finished requests.", registry=registry)
         self._finished = Counter("finished_count", "Requests that came to their end.", ["reason"], registry=registry)
