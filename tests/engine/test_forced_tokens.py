@@ -108,7 +108,7 @@ def test_settings_that_do_not_go_together_are_refused(settings: dict[str, object
 
 def test_a_forced_token_that_the_model_does_not_have_is_refused(llm: LLM) -> None:
     params = SamplingParams(max_tokens=1, forced_token_ids=(VOCABULARY,))
-    with pytest.raises(ConfigurationError, match=f"token ids from 7 to {VOCABULARY}"):
+    with pytest.raises(ConfigurationError, match=f"token ids from {VOCABULARY} to {VOCABULARY} in forced_token_ids"):
         llm.generate([PROMPT], params)
 
 
