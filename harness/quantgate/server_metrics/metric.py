@@ -42,7 +42,7 @@ _ALL = (
     ServerMetric("decode_latency_ms", "histogram", "ms", "first token to last token"),
     ServerMetric("prompt_tokens", "counter", "tokens", "tokens of prompts, those from the prefix cache included"),
     ServerMetric("cached_prompt_tokens", "counter", "tokens", "prompt tokens found in the prefix cache"),
-    ServerMetric("prefill_tokens", "counter", "tokens", "prompt tokens that were computed"),
+    ServerMetric("prefill_tokens", "counter", "tokens", "tokens that prefill computed"),
     ServerMetric("output_tokens", "counter", "tokens", "tokens that were generated"),
     ServerMetric("recomputed_tokens", "counter", "tokens", "tokens computed again after a preemption"),
     ServerMetric("prefill_seconds", "counter", "s", "time spent on prompts"),
