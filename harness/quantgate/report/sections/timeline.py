@@ -55,7 +55,9 @@ def timeline_section(view: RunView) -> list[Figure]:
     if clock is None:
         return []
     left_out = (
-        " Unanswered requests have no time and are left out; a chart of its own shows their share." if any_unanswered(view) else ""
+        " Unanswered requests have no time and are left out; a chart of its own shows their share."
+        if any_unanswered(view)
+        else ""
     )
     figures = [
         _figure(view, clock, "TTFT over time", "Mean time to first token of the requests scheduled in each slice. "
