@@ -42,6 +42,8 @@ USER = {"role": "user", "content": "a"}
          "logit_bias.x0: expected a token id as the name, such as 42 in quotes."),
         (CompletionRequest, {"prompt": "a", "logit_bias": {str(number): 1e9 for number in range(MANY)}},
          "logit_bias.0: Input should be less than or equal to 100."),
+        (CompletionRequest, {"prompt": "a", "stop_token_ids": [1] * MANY}, "stop_token_ids: expected at most 4096 "
+         "entries, and there are more."),
         (ChatCompletionRequest, {"messages": [{}] * MANY}, "messages.0.role: it is missing; this request needs it."),
         (ChatCompletionRequest, {"messages": [USER, {"role": "user", "content": [3] * MANY}]},
          "messages.1.content.0: expected an object."),
@@ -52,7 +54,7 @@ USER = {"role": "user", "content": "a"}
         (ContinuationsRequest, {"prompt_token_ids": [1], "continuations": [[]] * MANY},
          "continuations.0: expected at least 1 entry, and there is none."),
     ],
-    ids=range(15),
+    ids=range(16),
 )  # fmt: skip
 def test_the_first_fault_ends_the_check(model: type[BaseModel], fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as wrong:

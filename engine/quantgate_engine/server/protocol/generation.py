@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, model_validator
@@ -17,6 +18,7 @@ from quantgate_engine.server.protocol.unsupported import refuse_unsupported
 
 MAX_CHOICES = 128
 MAX_STOP_STRINGS = 16
+MAX_STOP_TOKENS = 4096
 MAX_INTEGER = 2**31 - 1
 """Above every number of tokens and every token id; what is larger is not repeated digit by digit."""
 
@@ -84,7 +86,7 @@ class GenerationRequest(SchedulingFields, ABC):
         | Annotated[list[StopString], Field(max_length=MAX_STOP_STRINGS, fail_fast=True), Tag(LIST)],
         text_or_list("a text, or a list of texts, at which the answer ends"),
     ] = Field(default_factory=list)
-    stop_token_ids: SomeTokenIds = Field(default_factory=list)
+    stop_token_ids: Annotated[SomeTokenIds, Field(max_length=MAX_STOP_TOKENS)] = Field(default_factory=list)
     ignore_eos: bool = False
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
@@ -128,6 +130,11 @@ class GenerationRequest(SchedulingFields, ABC):
     def stop_strings(self) -> tuple[str, ...]:
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
 
+    @cached_property
+    def _biases(self) -> dict[int, float]:
+        # Once for all choices: there may be one for each token of the vocabulary.
+        return {int(token_id): bias for token_id, bias in self.logit_bias.items()}
+
     def sampling_params(self, max_tokens: int, seed: int, logprobs: int | None) -> SamplingParams:
         """Raises ConfigurationError where the fields do not go together."""
         return SamplingParams(
@@ -145,5 +152,5 @@ class GenerationRequest(SchedulingFields, ABC):
             repetition_penalty=self.repetition_penalty,
             presence_penalty=self.presence_penalty,
             frequency_penalty=self.frequency_penalty,
-            logit_bias={int(token_id): bias for token_id, bias in self.logit_bias.items()},
+            logit_bias=self._biases,
         )
