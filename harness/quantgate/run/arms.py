@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -53,7 +53,8 @@ class ArmPlan:
 class OpenedArms:
     """The arms by id and as they are replayed (the A/A arm included); `runner` is the event loop of the whole run.
 
-    log_folder: what launched servers write, a file each; it is gone when the arms are closed.
+    log_folder: what launched servers write, a file each; it is gone when the arms are closed. replay_notes: what the
+    replay showed of an arm, by its id; it stays with the arm, however often its manifest is written.
     """
 
     arms: Mapping[str, OpenedArm]
@@ -63,6 +64,7 @@ class OpenedArms:
     runner: asyncio.Runner
     clock: Clock
     log_folder: Path
+    replay_notes: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def baseline(self) -> OpenedArm:
@@ -89,17 +91,14 @@ class OpenedArms:
         """The first arm that is known to end its answers where it likes; None where there is none."""
         return next((arm_id for arm_id, arm in self.arms.items() if arm.honours_ignore_eos is False), None)
 
-    def manifests(self, notes: Mapping[str, Sequence[str]] | None = None) -> list[ArmManifest]:
-        """What was opened, with the kernel paths that were taken and the memory that was used so far.
+    def manifests(self) -> list[ArmManifest]:
+        """What was opened, with the kernel paths that were taken and the memory that was used so far."""
+        return [self._manifest(arm) for arm in self.replay_arms]
 
-        notes: further sentences by arm id.
-        """
-        return [self._manifest(arm, (notes or {}).get(arm.arm_id, ())) for arm in self.replay_arms]
-
-    def _manifest(self, arm: ReplayArm, notes: Sequence[str]) -> ArmManifest:
+    def _manifest(self, arm: ReplayArm) -> ArmManifest:
         manifest = ArmManifest.model_validate(asdict(arm.description))
         server = self.host.servers.get(arm.arm_id)
-        changes: dict[str, Any] = {"notes": [*manifest.notes, *notes]}
+        changes: dict[str, Any] = {"notes": [*manifest.notes, *self.replay_notes.get(arm.arm_id, ())]}
         if server is not None:
             changes["peak_memory_bytes"] = server.peak_memory_bytes
             changes["load_seconds"] = server.load_seconds or manifest.load_seconds

@@ -90,7 +90,8 @@ def replay_under(
             advance(state.requests_done, f"{state.arm_id}, turn {turn} of {state.cells_total}")
 
         replayed = replay_arms(plan, arms, workload, recorder.folder, on_progress=on_progress)
-    recorder.update(arms=arms.manifests(replayed.notes), fidelity=certificates(replayed.log, arms, plan, workload))
+    arms.replay_notes.update(replayed.notes)
+    recorder.update(arms=arms.manifests(), fidelity=certificates(replayed.log, arms, plan, workload))
     requests = replayed.log.requests()
     refuse_nothing_answered(requests, workload.request_timeout_s)
     return requests
