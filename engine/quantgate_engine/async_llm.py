@@ -157,6 +157,11 @@ class AsyncLLM:
         return self._core.pool_states
 
     @property
+    def degrades(self) -> bool:
+        """Whether admission may cut from a request that is above a cap."""
+        return self._core.degrades
+
+    @property
     def max_sequence_tokens(self) -> int:
         """Prompt plus output of the longest request that can ever run: by context, caps and KV cache."""
         return self._core.max_sequence_tokens

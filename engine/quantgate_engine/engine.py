@@ -172,6 +172,11 @@ class EngineCore(EngineView):
         return self._admission.refusal(Request(request_id, prompt_token_ids, params, self.clock.now_ns(), terms))
 
     @property
+    def degrades(self) -> bool:
+        """Whether admission cuts from a request that is above a cap: so it is good to know where its turns start."""
+        return self._config.admission.over_cap == "degrade"
+
+    @property
     def max_sequence_tokens(self) -> int:
         """Prompt plus output of the longest request that can ever run here."""
         return self._admission.max_sequence_tokens

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -242,3 +243,12 @@ def test_a_pools_rule_bounds_the_default_where_no_other_pool_takes_the_chat(load
     with RunningServer(llm, core=RouterCore(pools_over(llm, [short]))) as server:
         answer = _post(server, "chat/completions", messages=_chat(3), ignore_eos=True, max_tokens=None).json()
         assert answer["usage"]["completion_tokens"] == 8
+
+
+def test_a_pool_that_degrades_behind_one_that_does_not_knows_the_turns_too(load: Callable[..., LLM]) -> None:
+    llm = load(max_context_tokens=40)
+    cutting = replace(llm.config, admission=AdmissionSettings(over_cap="degrade", min_output_tokens=4))
+    core = RouterCore(pools_over(llm, [PoolSettings("whole", llm.config), PoolSettings("cutting", cutting)]))
+    with RunningServer(llm, core=core) as server:
+        answer = _post(server, "chat/completions", messages=_chat(20, 10, 8), ignore_eos=True, max_tokens=None).json()
+        assert answer["choices"][0]["degraded"] == "the oldest 32 prompt tokens were left out"

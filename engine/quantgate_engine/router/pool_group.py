@@ -83,6 +83,11 @@ class PoolGroup:
         return {pool.name: pool.state for pool in self.pools}
 
     @property
+    def degrades(self) -> bool:
+        """Whether some pool's admission cuts from requests that are above its caps."""
+        return any(pool.core.degrades for pool in self.pools)
+
+    @property
     def max_sequence_tokens(self) -> int:
         """Prompt plus output of the longest request that some pool's engine can ever run."""
         return max(pool.core.max_sequence_tokens for pool in self.pools)

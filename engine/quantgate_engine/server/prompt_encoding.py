@@ -41,7 +41,7 @@ async def encode_chat(
     token_ids = await apply_template(service, messages, template_arguments)
     if not token_ids:
         raise bad_request("messages make an empty prompt; expected at least one token.", "messages")
-    if service.llm.config.admission.over_cap != "degrade":
+    if not service.engine.degrades:
         refuse_long(service, len(token_ids), "messages", "messages")
     return token_ids
 

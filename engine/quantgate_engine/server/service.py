@@ -102,7 +102,7 @@ class Service:
         self, messages: Sequence[ChatMessage], token_ids: Sequence[int], template_arguments: Mapping[str, Any]
     ) -> tuple[int, ...]:
         """Where the turns of an encoded chat start; none where admission cuts nothing from a context."""
-        if self.llm.config.admission.over_cap != "degrade":
+        if not self.engine.degrades:
             return ()
         return await asyncio.to_thread(turn_starts, self.tokenizer, messages, token_ids, template_arguments)
 
