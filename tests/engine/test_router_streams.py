@@ -236,7 +236,9 @@ def test_a_pool_that_names_no_longest_context_takes_that_of_the_model_as_it_was_
 
 
 def test_a_cache_that_memory_cannot_hold_is_told(llm: LLM) -> None:
-    with pytest.raises(ConfigurationError, match=r"The KV cache .* needs"):
+    with pytest.raises(
+        ConfigurationError, match=r"^Pool bulk does not fit beside those before it\. The KV cache .* needs"
+    ):
         pools_over(llm, [_first(), bulk(engine=_reference(num_kv_blocks=10**12))])
 
 

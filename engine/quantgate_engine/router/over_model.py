@@ -21,7 +21,7 @@ def pools_over(llm: LLM, settings: Sequence[PoolSettings]) -> tuple[Pool, ...]:
     The first pool is served by the engine of `llm` itself, which must have been loaded with that pool's engine
     settings: so no cache lies idle. A pool that names no `max_context_tokens` takes the longest that `llm` does.
     Raises ConfigurationError where a pool asks for what was settled otherwise when the model was loaded, and where a
-    cache does not fit into memory.
+    cache does not fit into the memory that the pools before it leave.
     """
     check_pools(settings)
     first, *others = settings
@@ -31,7 +31,14 @@ def pools_over(llm: LLM, settings: Sequence[PoolSettings]) -> tuple[Pool, ...]:
             "it with the first pool's settings."
         )
     beside = [replace(pool, engine=_over_the_same(llm, pool)) for pool in others]
-    return Pool(first, llm.core), *(Pool(pool, llm.engine_beside(pool.engine)) for pool in beside)
+    return Pool(first, llm.core), *(_beside(llm, pool) for pool in beside)
+
+
+def _beside(llm: LLM, pool: PoolSettings) -> Pool:
+    try:
+        return Pool(pool, llm.engine_beside(pool.engine))
+    except ConfigurationError as too_large:
+        raise ConfigurationError(f"Pool {pool.name} does not fit beside those before it. {too_large}") from too_large
 
 
 def _over_the_same(llm: LLM, pool: PoolSettings) -> EngineConfig:
