@@ -11,13 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from quantgate.arm_life.settings import COMMAND_FIELD
 from quantgate.arms.config import ArmConfig, BundledArmConfig, OpenAIArmConfig
 from quantgate.engine_settings.engine import EngineSettings
+from quantgate.placed_error import PlacedError
 from quantgate.quality.config import QualityConfig
 from quantgate.traces.import_settings import OtherParts
 from quantgate.validation import load_yaml_model
 from quantgate.workload.blocks import USUAL_BLOCKS
 from quantgate.workload.transforms import WorkloadTransform
+from quantgate_engine.shown import shown, shown_name
 
 SUITE_SCHEMA: Literal["quantgate.suite/1"] = "quantgate.suite/1"
+_LARGEST_SEED = 2**63 - 1
 AA_SUFFIX = "-aa"
 """The second appearance of the baseline is called `<baseline arm id>-aa`."""
 
@@ -67,7 +70,7 @@ class Suite(_Strict):
         min_length=1,
         description="known name, folder or Hub id of the tokenizer that the servers use; null: nobody knows it",
     )
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, le=_LARGEST_SEED)
     arms: tuple[ArmConfig, ...] = Field(min_length=2, strict=False)
     device: Literal["shared", "one_at_a_time"] = Field(
         "shared", description="one_at_a_time: the device holds one arm; launched servers take turns on it"
@@ -80,6 +83,13 @@ class Suite(_Strict):
     quality: QualityConfig | None = None
     policy: str
 
+    @field_validator("name")
+    @classmethod
+    def _the_name_can_be_shown(cls, name: str) -> str:
+        if not (name.isprintable() and name.strip()):
+            raise ValueError(f"expected printable characters on one line, got {shown(name)}")
+        return name
+
     @field_validator("arms")
     @classmethod
     def _one_baseline_and_distinct_ids(cls, arms: tuple[ArmConfig, ...]) -> tuple[ArmConfig, ...]:
@@ -87,29 +97,42 @@ class Suite(_Strict):
         if len(baselines) != 1:
             raise ValueError(f"expected exactly one arm with role baseline, got {len(baselines)}")
         ids = [arm.arm_id for arm in arms]
-        taken = [arm_id for arm_id in ids if ids.count(arm_id) > 1]
-        if taken:
-            raise ValueError(f"two arms are called {taken[0]!r}; give each an id of its own")
-        if baselines[0] + AA_SUFFIX in ids:
-            raise ValueError(f"an arm may not be called {baselines[0] + AA_SUFFIX!r}; that name is the A/A pair's")
+        for position, arm_id in enumerate(ids):
+            if arm_id in ids[:position]:
+                raise PlacedError(((position,), f"two arms are called {shown(arm_id)}; give each an id of its own"))
+            if arm_id == baselines[0] + AA_SUFFIX:
+                raise PlacedError(
+                    ((position,), f"an arm may not be called {shown(arm_id)}; that name is the A/A pair's")
+                )
         return arms
 
     @model_validator(mode="after")
     def _targets_have_what_they_need(self) -> Self:
-        bundled = [arm.arm_id for arm in self.arms if isinstance(arm, BundledArmConfig)]
+        bundled = [position for position, arm in enumerate(self.arms) if isinstance(arm, BundledArmConfig)]
         if bundled and self.model is None:
-            raise ValueError(f"arm {bundled[0]} runs on the bundled engine and needs a model; add the field model")
+            raise PlacedError(
+                (
+                    ("arms", bundled[0]),
+                    f"arm {shown_name(self.arms[bundled[0]].arm_id)} runs on the bundled engine and needs a model; add "
+                    "the key model to the suite",
+                )
+            )
         if self.device == "one_at_a_time":
             if self.workload.passes % 2:
-                raise ValueError(
+                message = (
                     "the device holds one arm at a time, so that whole passes take turns (A B, B A), but passes is "
                     f"{self.workload.passes}; give an even number"
                 )
-            fixed = [arm.arm_id for arm in self.arms if not (isinstance(arm, OpenAIArmConfig) and arm.launch)]
-            if fixed:
-                raise ValueError(
-                    f"the device holds one arm at a time, but nothing says how to launch arm {fixed[0]}; say how "
-                    f"in {COMMAND_FIELD}, or let the arms share the device"
+                raise PlacedError((("workload", "passes"), message), (("device",), message))
+            for position, arm in enumerate(self.arms):
+                if isinstance(arm, OpenAIArmConfig) and arm.launch:
+                    continue
+                raise PlacedError(
+                    (
+                        ("arms", position),
+                        "the device holds one arm at a time, but nothing says how to launch arm "
+                        f"{shown_name(arm.arm_id)}; say how in {COMMAND_FIELD}, or let the arms share the device",
+                    )
                 )
         return self
 

@@ -79,7 +79,7 @@ def test_engine_flags(flags, sentence):
         (("--policy=",), "--policy: expected a value, got an empty text; is the variable set"),
         (("--launch-baseline", "'x"), "--launch-baseline: the command cannot be split into words (No closing quotatio"),
         (("--launch-candidate", " "), "--launch-candidate: the command is empty; expected the program and its argume"),
-        (("--one-at-a-time",), "The command line: the device holds one arm at a time, but nothing says how to launch"),
+        (("--one-at-a-time",), "--baseline: the device holds one arm at a time, but nothing says how to launch"),
     ],
 )
 def test_flags_of_servers(flags, sentence):

@@ -47,7 +47,24 @@ def with_transforms(transforms: str) -> str:
         ),
         (
             TRAFFIC + "arms: [{scheme: a, role: baseline}, {scheme: a}]\n",
-            "line 6, field arms: two arms are called 'a'; give each an id of its own.",
+            "line 6, field arms.1: two arms are called 'a'; give each an id of its own.",
+        ),
+        (
+            "arms:\n- {scheme: a, role: baseline}\n- {scheme: b}\n- {scheme: a-aa}\n" + TRAFFIC,
+            "line 8, field arms.2: an arm may not be called 'a-aa'; that name is the A/A pair's.",
+        ),
+        (
+            TRAFFIC + "device: one_at_a_time\narms:\n- {scheme: a, role: baseline}\n- {scheme: b}\n",
+            "line 6, field device: the device holds one arm at a time, so that whole passes take turns (A B, B A), but "
+            "passes is 1; give an even number.",
+        ),
+        (
+            "workload: {trace: t,passes: 2}\ndevice: one_at_a_time\narms: [{scheme: a, role: baseline}, {scheme: b}]\n",
+            "line 7, field arms.0: the device holds one arm at a time, but nothing says how to launch arm a; say how",
+        ),
+        (
+            ARMS + TRAFFIC + f"seed: {2**63}\n",
+            "line 7, field seed: expected a value of at most 9223372036854775807, got",
         ),
         (
             with_transforms("{kind: shrink}"),
@@ -71,6 +88,16 @@ def test_what_is_wrong_is_told_with_its_place(text: str, sentence: str) -> None:
         parse_yaml_model(HEAD + text, Suite, name="s.yaml")
     assert str(caught.value).startswith("s.yaml, ")
     assert sentence in str(caught.value)
+
+
+def test_a_suite_needs_a_name_and_its_arms_a_model() -> None:
+    text = HEAD.replace("model: m\n", "") + "arms:\n- {scheme: fp16, role: baseline}\n- {scheme: int8}\n" + TRAFFIC
+    with pytest.raises(
+        ConfigurationError, match=r"line 5, field arms\.0: arm fp16 runs on the bundled engine and needs"
+    ):
+        parse_yaml_model(text, Suite, name="s.yaml")
+    with pytest.raises(ConfigurationError, match=r"line 2, field name: expected printable .* on one line, got 'a\\nb'"):
+        parse_yaml_model(HEAD.replace("name: s", 'name: "a\\nb"') + ARMS + TRAFFIC, Suite, name="s.yaml")
 
 
 @pytest.mark.parametrize("path", sorted((bundled_root() / "suites").glob("*.yaml")), ids=lambda path: path.stem)
