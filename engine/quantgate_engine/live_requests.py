@@ -12,6 +12,7 @@ from quantgate_engine.request import TRANSITIONS, AbortCause, FinishReason, Requ
 from quantgate_engine.scheduler.admission.admission import Admission
 from quantgate_engine.scheduler.admission.caps import Caps
 from quantgate_engine.scheduler.scheduler import Scheduler, add_usage
+from quantgate_engine.shown import shown_name
 from quantgate_engine.step_result import StepResult
 from quantgate_engine.timeouts import Deadlines
 
@@ -64,7 +65,9 @@ class LiveRequests:
         try:
             request.error = self._refusal(request)
         except Exception as failure:  # noqa: BLE001 - whatever is wrong with it, the requests beside it go on
-            request.error = f"Request {request.request_id} was rejected: {type(failure).__name__}: {failure}."
+            request.error = (
+                f"Request {shown_name(request.request_id)} was rejected: {type(failure).__name__}: {failure}."
+            )
         self._scheduler.submit(request)
         if request.error is not None:
             self._end(request, RequestState.REJECTED, result)
@@ -111,8 +114,8 @@ class LiveRequests:
         for request in self._scheduler.overdue(now_ns):
             waited_s = (now_ns - request.arrived_ns) / 1e9
             request.error = (
-                f"Request {request.request_id} was rejected after waiting {waited_s:.3g} s for room; the limit is "
-                f"{self._config.admission.max_wait_s:g} s. Send it again later."
+                f"Request {shown_name(request.request_id)} was rejected after waiting {waited_s:.3g} s for room; the "
+                f"limit is {self._config.admission.max_wait_s:g} s. Send it again later."
             )
             self._end(request, RequestState.REJECTED, result)
 
@@ -128,7 +131,8 @@ class LiveRequests:
 
     def _refusal(self, request: Request) -> str | None:
         if self._is_closing:
-            return f"Request {request.request_id} was rejected: the engine is shutting down and takes no new requests."
+            name = shown_name(request.request_id)
+            return f"Request {name} was rejected: the engine is shutting down and takes no new requests."
         return self._admission.refusal(request) or self._admission.turned_away(
             request, lambda: self._scheduler.active, lambda: self._scheduler.waiting
         )

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.engine.pools import Pools, fast
+from tests.engine.simulation import prompt
 
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.router.settings import PoolRule
+from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.scheduler.batching.settings import BatchingSettings
 from quantgate_engine.scheduler.slo_class import SLOClass
 from quantgate_engine.shown import LONGEST_SHOWN, on_one_line, shown, shown_name
@@ -49,6 +53,14 @@ def test_one_wrong_entry_of_thousands_is_one_short_sentence() -> None:
 def test_a_class_has_a_name_that_tables_can_show(name: str) -> None:
     with pytest.raises(ConfigurationError, match=r"SLOClass\.name is .*; expected a name of 1 to 80 printable"):
         SLOClass(name)
+
+
+def test_a_request_is_named_on_one_line_whatever_its_id() -> None:
+    pools = Pools(fast(rule=PoolRule(slo_classes=("batch",))))
+    request = pools.core.add_request("a\nb", prompt(4), SamplingParams(max_tokens=2))
+    pools.run()
+    assert request.error is not None
+    assert request.error.startswith(r"Request 'a\nb' was rejected: no pool takes class interactive")
 
 
 def test_settings_that_do_not_go_together_are_told_with_both() -> None:

@@ -11,6 +11,7 @@ from quantgate_engine.router.choices import CHOICES
 from quantgate_engine.router.placement import Placement
 from quantgate_engine.router.pool import Arrival, Pool
 from quantgate_engine.router.settings import RouterSettings
+from quantgate_engine.shown import shown, shown_name
 
 
 class Routing:
@@ -38,7 +39,7 @@ class Routing:
             return replace(terms, slo_class=self._classes[0])
         if terms.slo_class not in self._classes:
             raise ConfigurationError(
-                f"Request {request_id!r} has the SLO class {terms.slo_class!r}; expected one of "
+                f"Request {shown(request_id)} has the SLO class {terms.slo_class!r}; expected one of "
                 f"{', '.join(self._classes)}."
             )
         return terms
@@ -69,9 +70,9 @@ class Routing:
         """Why no pool takes the request, with the numbers."""
         rules = "; ".join(f"{pool.name} takes {pool.settings.rule}" for pool in self._pools)
         return (
-            f"Request {arrival.request_id} was rejected: no pool takes class {arrival.terms.slo_class} with "
-            f"{len(arrival.prompt_token_ids)} prompt and {arrival.params.max_tokens} output tokens ({rules}); change "
-            "the request, or the rule of a pool."
+            f"Request {shown_name(arrival.request_id)} was rejected: no pool takes class {arrival.terms.slo_class} "
+            f"with {len(arrival.prompt_token_ids)} prompt and {arrival.params.max_tokens} output tokens ({rules}); "
+            "change the request, or the rule of a pool."
         )
 
     def _takes(self, pool: Pool, arrival: Arrival) -> bool:

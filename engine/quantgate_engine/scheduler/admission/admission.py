@@ -14,6 +14,7 @@ from quantgate_engine.scheduler.admission.crowd import Crowd
 from quantgate_engine.scheduler.admission.estimators import ESTIMATORS
 from quantgate_engine.scheduler.admission.over_cap import OVER_CAP_POLICIES
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings
+from quantgate_engine.shown import shown_name
 
 
 class Admission:
@@ -64,7 +65,7 @@ class Admission:
     def refusal(self, request: Request) -> str | None:
         """Why the request could never run, with the numbers; None where it can. Degrades it, if that is the policy."""
         if not request.prompt_token_ids:
-            return f"Request {request.request_id} has an empty prompt; expected at least 1 token."
+            return f"Request {shown_name(request.request_id)} has an empty prompt; expected at least 1 token."
         params = request.params
         for place, token_ids in (
             ("its prompt", request.prompt_token_ids),
@@ -73,12 +74,14 @@ class Admission:
         ):
             if token_ids and (min(token_ids) < 0 or max(token_ids) >= self._vocab_size):
                 return (
-                    f"Request {request.request_id} has token ids from {min(token_ids)} to {max(token_ids)} in {place}; "
-                    f"expected 0 to {self._vocab_size - 1}, the model's vocabulary."
+                    f"Request {shown_name(request.request_id)} has token ids from {min(token_ids)} to {max(token_ids)} "
+                    f"in {place}; expected 0 to {self._vocab_size - 1}, the model's vocabulary."
                 )
         self._policy.fit_context(request, self.max_sequence_tokens)
         prompt, output = len(request.prompt_token_ids), request.params.max_tokens
-        sizes = f"Request {request.request_id} can never run: {prompt} prompt tokens and max_tokens {output}"
+        sizes = (
+            f"Request {shown_name(request.request_id)} can never run: {prompt} prompt tokens and max_tokens {output}"
+        )
         if prompt + output > self.caps.max_context_tokens:
             return (
                 f"{sizes} make {prompt + output}, above the context limit of {self.caps.max_context_tokens}; "
@@ -117,14 +120,14 @@ class Admission:
         before = self.estimator.crowd([*running(), *ahead])
         if before.size >= self.caps.max_active_requests:
             return (
-                f"Request {request.request_id} was rejected: every place is taken (active or about to be: "
+                f"Request {shown_name(request.request_id)} was rejected: every place is taken (active or about to be: "
                 f"{before.size}, max_active_requests: {self.caps.max_active_requests}); send it again later."
             )
         taken = sum(self._kv.blocks_for(self.estimator.promise(other)) for other in ahead)
         if self._fitting_start(request, self._sharing.start_of(request), before, taken) is None:
             free = min(self._kv.unpromised_blocks, self.capacity_blocks - self._kv.committed_blocks) - taken
             return (
-                f"Request {request.request_id} was rejected: it finds too few KV blocks to start (needed: "
+                f"Request {shown_name(request.request_id)} was rejected: it finds too few KV blocks to start (needed: "
                 f"{self._kv.blocks_for(self.estimator.promise(request))}, free: {max(0, free)}, kept back of those: "
                 f"{self._watermark_blocks}); send it again later."
             )
