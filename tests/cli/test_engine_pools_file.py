@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from quantgate.cli.engine_flags import EngineFlags
 from quantgate.engine_settings.engine import EngineSettings
 from quantgate.suite import Suite
 from quantgate.validation import parse_yaml_model
@@ -128,3 +130,10 @@ def test_a_suites_record_is_a_suite_of_the_same_experiment() -> None:
     again = Suite.model_validate(json.loads(json.dumps(suite.as_recorded())))
     assert again.engine.to_pools() == suite.engine.to_pools()
     assert again.model_copy(update={"engine": suite.engine}) == suite
+
+
+def test_a_record_is_a_file_for_the_engine_flag(tmp_path: Path) -> None:
+    settings = read(TWO_POOLS)
+    file = tmp_path / "record.yaml"
+    file.write_text(json.dumps(settings.as_recorded(), indent=2))
+    assert EngineFlags(file).settings().to_pools() == settings.to_pools()
