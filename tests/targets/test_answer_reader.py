@@ -13,7 +13,7 @@ from quantgate.targets.openai.answer_reader import AnswerReader, ServerReportedE
 from quantgate.targets.openai.api.chat import CHAT
 from quantgate.targets.openai.api.completions import COMPLETIONS
 from quantgate.targets.openai.api.dialect import Dialect
-from quantgate.targets.openai.piece import MalformedEventError, Usage
+from quantgate.targets.openai.piece import DEGRADED, MalformedEventError, Usage
 from quantgate.targets.openai.wire_script import DONE, chat_delta, completion, event, usage
 
 
@@ -49,11 +49,11 @@ def test_events_without_a_token_are_no_token_events() -> None:
 
 
 @pytest.mark.parametrize("degraded", ["max_tokens was cut\nfrom 9 to 1.", 3, None, ""])
-def test_what_the_server_cut_from_the_request_is_kept(degraded: object) -> None:
+def test_that_the_server_cut_the_request_is_kept_and_its_words_are_not(degraded: object) -> None:
     told = event({"choices": [{"index": 0, "text": "", "finish_reason": "length", "degraded": degraded}]})
     events, reader = read(COMPLETIONS, completion("Hi"), told, DONE)
     assert texts(events) == [("Hi", False)]
-    assert reader.degraded == ("max_tokens was cut from 9 to 1" if degraded and degraded != 3 else None)
+    assert reader.degraded == (DEGRADED if degraded and degraded != 3 else None)
 
 
 def test_other_choices_are_ignored() -> None:

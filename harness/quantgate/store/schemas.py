@@ -64,10 +64,11 @@ REQUESTS = _schema(
         _column("prompt_text", pa.string(), "text"),
         _column("output_text", pa.string(), "text"),
         _column("reasoning_text", pa.string(), "text"),
-        _column("degraded", pa.string(), "text"),
+        _column("degraded", pa.string(), "what was cut"),
     ]
 )
-"""One row per request. degraded: what admission cut from it so that it could run; null where it ran as planned."""
+"""One row per request. degraded: what admission cut from it so that it could run, in words of quantgate that quote
+nobody; null where it ran as planned."""
 
 STEPS = _schema(
     [

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from quantgate.targets.openai.errors import one_line
 
 _LARGEST = 2**31 - 1
 """What the tables hold of a token id or a count of tokens: no vocabulary or context comes near it."""
@@ -31,7 +30,7 @@ class StreamPiece:
 
     text: of the answer, and reasoning_text: of the reasoning before it, as sent. token_ids: of the tokens in this
     event. logprob_tokens: how many tokens the event gives log-probs of. usage: of the whole answer so far. degraded:
-    what the server cut from the request so that it could run (quantgate's own server says so at the choice).
+    `DEGRADED` where the server cut the request so that it could run (quantgate's own server says so at the choice).
     """
 
     text: str = ""
@@ -74,10 +73,14 @@ def text_at(holder: dict[str, Any], *keys: str) -> str:
     return ""
 
 
+DEGRADED = "its server says that it cut something from it"
+"""In place of the server's own words, which may quote the prompt: runs without text keep this column."""
+
+
 def degraded_in(choice: dict[str, Any]) -> str | None:
-    """The server's sentence; None where there is none, or a field of that name that is something else."""
+    """`DEGRADED` where the server says what it cut; None where it says nothing, or the field is something else."""
     degraded = choice.get("degraded")
-    return one_line(degraded) or None if isinstance(degraded, str) else None
+    return DEGRADED if isinstance(degraded, str) and degraded.strip() else None
 
 
 def token_ids_in(choice: dict[str, Any]) -> tuple[int, ...] | None:
