@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-
 _LARGEST = 2**31 - 1
 """What the tables hold of a token id or a count of tokens: no vocabulary or context comes near it."""
 
