@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,3 +97,11 @@ def replay(
 
     run_in_virtual_time(main)
     return result
+
+
+def failing(status: int, said: str = "no", **headers: str) -> WireAnswer:
+    return WireAnswer(((0, json.dumps({"error": {"message": said}}).encode()),), status, headers)
+
+
+def stream(*parts: bytes, cut: bool = False) -> WireAnswer:
+    return WireAnswer(tuple((10 * MS, part) for part in parts), cut="closed" if cut else None)
