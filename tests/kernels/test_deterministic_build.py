@@ -21,7 +21,7 @@ def test_sanitizers_find_nothing(instructions: tuple[str, ...], tmp_path: Path) 
         compiler = find_compiler().command
     except KernelSetUnavailableError as unavailable:
         pytest.skip(str(unavailable))
-    units = [str(build.SOURCE / name) for name in ("fixed_order_product.cpp", "parallel.cpp")]
+    units = [str(build.SOURCE / name) for name in ("fixed_order/fixed_order_product.cpp", "common/parallel.cpp")]
     driver, program = Path(__file__).parent / "sanitized_products.cpp", tmp_path / "sanitized"
     command = [*compiler, *SANITIZERS, *instructions, "-Wno-psabi", f"-I{build.SOURCE}", str(driver), *units]
     built = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True)

@@ -7,6 +7,8 @@ import os
 import platform
 import subprocess
 import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from quantgate_kernels.cache_root import cache_root
@@ -23,14 +25,13 @@ COMMON_FLAGS = (
     "-std=c++17",
     "-O3",
     "-fPIC",
-    "-shared",
     "-fopenmp-simd",
     "-fno-exceptions",
     "-fno-rtti",
     "-fno-math-errno",
     "-Wno-psabi",
 )
-# The machine's own instructions; the second line is for compilers that do not know this machine.
+# The machine's own instructions; the second choice is for compilers that do not know this machine.
 FLAG_CHOICES = ((*COMMON_FLAGS, "-march=native"), COMMON_FLAGS)
 
 
@@ -55,13 +56,31 @@ def build_library(folder: Path | None = None) -> Path:
 
 
 def sources() -> list[Path]:
-    """Units and headers, in a fixed order."""
-    return sorted((*SOURCE.glob("*.cpp"), *SOURCE.glob("*.h")))
+    """Units and headers, in a fixed order. Includes are relative to `SOURCE`."""
+    return sorted((*SOURCE.rglob("*.cpp"), *SOURCE.rglob("*.h")))
+
+
+def compile_units(command: Sequence[str], folder: Path) -> list[Path]:
+    """An object file in `folder` for each unit, as many at once as this process may use processors.
+
+    Raises subprocess.CalledProcessError with the compiler's words for the first unit that does not compile, and
+    OSError or subprocess.TimeoutExpired where the compiler does not run or come to an end.
+    """
+
+    def compile_unit(unit: Path) -> Path:
+        # Units of different folders may have like names.
+        compiled = folder / f"{'-'.join(unit.relative_to(SOURCE).parts)}.o"
+        _run([*command, "-I", str(SOURCE), "-c", str(unit), "-o", str(compiled)])
+        return compiled
+
+    units = [source for source in sources() if source.suffix == ".cpp"]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None) as workers:
+        return list(workers.map(compile_unit, units))
 
 
 def _fingerprint(compiler: Compiler, flags: tuple[str, ...]) -> str:
     parts = [*compiler.command, compiler.version, *flags, platform.machine(), _processor_flags()]
-    parts += [f"{source.name}\n{source.read_text()}" for source in sources()]
+    parts += [f"{source.relative_to(SOURCE)}\n{source.read_text()}" for source in sources()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 
@@ -88,12 +107,10 @@ def _compile(compiler: Compiler, flags: tuple[str, ...], library: Path) -> str:
         ) from error
     os.close(descriptor)
     partial = Path(name)
-    units = [str(source) for source in sources() if source.suffix == ".cpp"]
     try:
-        subprocess.run(
-            [*compiler.command, *flags, *units, "-o", name],
-            capture_output=True, text=True, check=True, timeout=COMPILE_TIMEOUT_S, errors="replace",
-        )  # fmt: skip
+        with tempfile.TemporaryDirectory(prefix="quantgate-kernels-") as objects:
+            units = compile_units((*compiler.command, *flags), Path(objects))
+            _run([*compiler.command, *flags, "-shared", *map(str, units), "-o", name])
         partial.chmod(0o755)
         partial.replace(library)
     except subprocess.CalledProcessError as error:
@@ -103,3 +120,7 @@ def _compile(compiler: Compiler, flags: tuple[str, ...], library: Path) -> str:
     finally:
         partial.unlink(missing_ok=True)
     return ""
+
+
+def _run(command: list[str]) -> None:
+    subprocess.run(command, capture_output=True, text=True, check=True, timeout=COMPILE_TIMEOUT_S, errors="replace")

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "lanes.h"
-#include "number.h"
+#include "common/lanes.h"
+#include "common/number.h"
 
 #ifdef __AVX512BF16__
 #include <immintrin.h>

@@ -2,8 +2,8 @@
 // Bound: reads x, residual and weight once, writes total and y once.
 #include <cmath>
 
-#include "number.h"
-#include "parallel.h"
+#include "common/number.h"
+#include "common/parallel.h"
 
 namespace quantgate {
 namespace {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention_tile.h"
-#include "parallel.h"
+#include "attention/attention_tile.h"
+#include "common/parallel.h"
 
 namespace quantgate {
 namespace {

@@ -1,8 +1,8 @@
 // out = silu(gate) * up with silu(g) = g / (1 + e^-g); a row holds all gates, then all ups.
 // Bound: reads both halves once, writes one; about 20 operations per element for the exponential.
-#include "exponential.h"
-#include "number.h"
-#include "parallel.h"
+#include "common/exponential.h"
+#include "common/number.h"
+#include "common/parallel.h"
 
 namespace quantgate {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include "number.h"
-#include "parallel.h"
+#include "common/number.h"
+#include "common/parallel.h"
 
 namespace quantgate {
 namespace {

@@ -2,8 +2,8 @@
 // tiles [out / 64][in][32]: byte j holds the code of output j in its low half, of output j + 32 in its high half;
 // scales_and_zeros [in / group][out][2]. Written as [in][out], each tile row is 64 neighbours: nothing is transposed.
 // Bound: reads half a byte and writes two per weight; the matrix product that follows finds them in the cache.
-#include "number.h"
-#include "parallel.h"
+#include "common/number.h"
+#include "common/parallel.h"
 
 namespace quantgate {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "dot_tile.h"
-#include "number.h"
-#include "parallel.h"
-#include "stored_rows.h"
+#include "fixed_order/dot_tile.h"
+#include "common/number.h"
+#include "common/parallel.h"
+#include "fixed_order/stored_rows.h"
 
 namespace quantgate {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "int8_row.h"
-#include "number.h"
-#include "parallel.h"
-#include "spread.h"
+#include "pointwise/int8_row.h"
+#include "common/number.h"
+#include "common/parallel.h"
+#include "pointwise/spread.h"
 
 namespace quantgate {
 namespace {

@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "exponential.h"
-#include "lanes.h"
-#include "number.h"
+#include "common/exponential.h"
+#include "common/lanes.h"
+#include "common/number.h"
 
 namespace quantgate {
 

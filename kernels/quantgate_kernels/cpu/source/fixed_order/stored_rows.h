@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "number.h"
+#include "common/number.h"
 
 namespace quantgate {
 
