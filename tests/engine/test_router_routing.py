@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -206,6 +207,9 @@ class TestSticking:
         (lambda: fast("two\nlines"), r"PoolSettings.name is 'two\\nlines'; expected a name of 1 to 80 printable"),
         (lambda: fast(" "), "PoolSettings.name is ' '; expected a name of"),
         (lambda: fast(share=0.0), "PoolSettings.share is 0.0; expected above 0"),
+        (lambda: fast(share="half"), "PoolSettings.share is 'half'; expected a number of at most"),
+        (lambda: fast(share=math.inf), "PoolSettings.share is inf; expected a number of at most"),
+        (lambda: SpillSettings(to="bulk", held_share=True), "SpillSettings.held_share is True; expected a number of"),
         (
             lambda: bulk(rule=PoolRule(slo_classes=("urgent",))),
             "slo_classes is \\('urgent',\\); expected classes that the engine of pool bulk has \\(interactive, b",

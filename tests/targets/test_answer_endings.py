@@ -51,6 +51,12 @@ def test_a_usage_that_comes_late_is_waited_for() -> None:
     assert (len(seen.token_times_ns), seen.ended_ns) == (2, 1810 * MS)
 
 
+def test_keep_alives_after_the_end_are_not_waited_for() -> None:
+    keep_alives = ((400 * MS, b": still here\n\n"),) * 9
+    seen = replay(WireAnswer(((10 * MS, completion("ab", finish_reason="length")), *keep_alives)), asked("a")).seen["a"]
+    assert (seen.end.status, seen.ended_ns) == ("finished", 1010 * MS)
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -13,6 +13,7 @@ from quantgate_engine.setting_checks import (
     require_distinct,
     require_name,
     require_new_name,
+    require_number,
 )
 
 ChoiceName = Literal["first-match", "least-loaded"]
@@ -86,6 +87,8 @@ class SpillSettings:
     def __post_init__(self) -> None:
         require_at_least("SpillSettings.waiting_requests", self.waiting_requests, 1, optional=True)
         share = self.held_share
+        if share is not None:
+            require_number("SpillSettings.held_share", share)
         require(share is None or 0 < share <= 1, "SpillSettings.held_share", share, "above 0 and at most 1, or None")
         require(
             self.waiting_requests is not None or share is not None,
@@ -114,6 +117,7 @@ class PoolSettings:
 
     def __post_init__(self) -> None:
         require_new_name("PoolSettings.name", self.name)
+        require_number("PoolSettings.share", self.share)
         require(self.share > 0, "PoolSettings.share", self.share, "above 0")
         unknown = [name for name in self.rule.slo_classes if name not in self.slo_classes]
         require(

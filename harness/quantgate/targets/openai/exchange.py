@@ -19,15 +19,15 @@ from quantgate.targets.openai.errors import (
     unreadable_event,
 )
 from quantgate.targets.openai.finish_reasons import ABORTS, finish_word
-from quantgate.targets.openai.piece import MalformedEventError
+from quantgate.targets.openai.piece import MalformedEventError, Usage
 from quantgate.targets.openai.request_body import RequestBody
 from quantgate.targets.openai.transport import Answer, Received, TransportError
 from quantgate.targets.transfer import TokenCounting, Transfer
 from quantgate.workload.tokenizer import Tokenizer
 from quantgate_engine.clock import Clock
 
-# How long to wait, after [DONE], for the connection to come to its end, so that it can be used again; and how long a
-# silence, after the reason why the answer stopped, is its end: a server may have its usage to send yet.
+# How long to wait, after [DONE], for the connection to come to its end, so that it can be used again; and how long,
+# after the reason why the answer stopped, for its usage or [DONE], and after a usage for what may follow it.
 _PATIENCE_AFTER_END_S = 1.0
 
 
@@ -48,6 +48,8 @@ class Exchange:
         self._clock = clock
         self._tokenizer = tokenizer
         self._overhead_ns: int | None = None
+        self._patience_ends_s: float | None = None
+        self._usage_when_renewed: Usage | None = None
         self.failure: EndpointError | None = None
 
     async def read(self, answer: Answer) -> AsyncGenerator[TokenEvent, None]:
@@ -132,11 +134,14 @@ class Exchange:
                 await _run_out(body)
 
     async def _next(self, body: AsyncGenerator[Received, None]) -> Received | None:
-        """None where nothing more comes: the body ended, or fell silent after the answer had said why it stopped."""
+        """None where nothing more comes: the body ended, or nothing but keep-alives came after the answer's end."""
         if not self._reader.is_whole:
             return await anext(body, None)
+        if self._patience_ends_s is None or self._reader.usage is not self._usage_when_renewed:
+            self._patience_ends_s = asyncio.get_running_loop().time() + _PATIENCE_AFTER_END_S
+            self._usage_when_renewed = self._reader.usage
         try:
-            async with asyncio.timeout(_PATIENCE_AFTER_END_S):
+            async with asyncio.timeout_at(self._patience_ends_s):
                 return await anext(body, None)
         except TimeoutError:
             return None
