@@ -30,11 +30,12 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
 
 HEAD_RESCORE = (*(POINTER,) * 4, *(COUNT,) * 4, THREADS)
 EXPAND_INT4 = (*(POINTER,) * 3, *(COUNT,) * 3, THREADS)
+PANEL_LINEAR = (ctypes.c_int32, *(POINTER,) * 6, ctypes.c_int, *(COUNT,) * 4, THREADS)
 
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """The kernels for one activation dtype; only 16-bit logits are scored again, and INT4 expands to 16 bits alone."""
+    """The kernels for one activation dtype; those of 16 bits alone are None for others."""
 
     rms_norm: Callable[..., None]
     rope_and_write_kv: Callable[..., None]
@@ -46,6 +47,7 @@ class Functions:
     fixed_order_int4: Callable[..., None]
     head_rescore: Callable[..., None] | None = None
     expand_int4: Callable[..., None] | None = None
+    panel_linear: Callable[..., None] | None = None
 
 
 @cache
@@ -60,12 +62,13 @@ def bind(path: Path) -> dict[torch.dtype, Functions]:
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise KernelSetUnavailableError(f"the compiled kernels cannot be loaded ({error})") from error
-    library.quantgate_use_team.argtypes = (POINTER,)
+    library.quantgate_use_team.argtypes = (POINTER, POINTER)
     library.quantgate_use_team.restype = None
-    library.quantgate_use_team(_team_of_torch())
+    library.quantgate_use_team(*_team_of_torch())
     sixteen_bit = {
         "head_rescore": _function(library, "quantgate_head_rescore_bfloat16", HEAD_RESCORE),
         "expand_int4": _function(library, "quantgate_expand_int4_bfloat16", EXPAND_INT4),
+        "panel_linear": _function(library, "quantgate_panel_linear", PANEL_LINEAR),
     }
     return {
         torch.bfloat16: Functions(**_of_both_dtypes(library, torch.bfloat16), **sixteen_bit),
@@ -86,13 +89,15 @@ def _function(library: ctypes.CDLL, name: str, argument_types: tuple[type, ...])
     return function
 
 
-def _team_of_torch() -> int | None:
-    """The address by which torch's own OpenMP runtime starts a team of threads; None where it has none.
+def _team_of_torch() -> tuple[int | None, int | None]:
+    """The addresses by which torch's own OpenMP runtime starts a team of threads, and tells a member the team's size.
 
-    A name that is looked up in torch's extension module is found in the libraries that it has loaded.
+    None for both where it has none. A name that is looked up in torch's extension module is found in the libraries that
+    it has loaded.
     """
     try:
-        start = ctypes.CDLL(torch._C.__file__).GOMP_parallel
+        runtime = ctypes.CDLL(torch._C.__file__)
+        start, size = runtime.GOMP_parallel, runtime.omp_get_num_threads
     except (AttributeError, OSError):
-        return None
-    return ctypes.cast(start, ctypes.c_void_p).value
+        return None, None
+    return ctypes.cast(start, ctypes.c_void_p).value, ctypes.cast(size, ctypes.c_void_p).value

@@ -13,7 +13,11 @@ namespace quantgate {
 
 using RunTeam = void (*)(void (*work)(void*), void* argument, unsigned threads, unsigned flags);
 
+// How many threads the team has that the caller is in.
+using TeamSize = int (*)();
+
 extern RunTeam run_team;
+extern TeamSize team_size;
 
 // Calls body(begin, end) on disjoint ranges of at most `grain` items that cover 0..count. The ranges do not depend on
 // the number of threads, and a body must not depend on the ranges: results are the same bits for any number of threads.

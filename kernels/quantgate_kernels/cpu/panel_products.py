@@ -1,0 +1,38 @@
+"""Products of rows with weights in panels, alone."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from quantgate_kernels.cpu.library import Functions
+from quantgate_kernels.cpu.panel_weight import PanelWeight
+from quantgate_kernels.cpu.panels import panel_bias
+
+
+class PanelProducts:
+    """functions: the compiled kernels for bfloat16 rows. Weights that are split belong to a step program alone."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._panel_linear = functions.panel_linear
+
+    def linear(self, x: Tensor, weight: PanelWeight, bias: Tensor | None = None) -> Tensor:
+        """x bfloat16 [T, in] -> bfloat16 [T, out], rounded once, after the bias [out]."""
+        return self._multiply(x, weight, torch.bfloat16, bias)
+
+    def logits(self, x: Tensor, weight: PanelWeight) -> Tensor:
+        """x bfloat16 [T, in] -> float32 [T, out], not rounded."""
+        return self._multiply(x, weight, torch.float32, None)
+
+    def _multiply(self, x: Tensor, weight: PanelWeight, dtype: torch.dtype, bias: Tensor | None) -> Tensor:
+        assert self._panel_linear is not None and not weight.split
+        rows = x.contiguous()
+        out = torch.empty((x.shape[0], weight.outputs), dtype=dtype)
+        # Held until the call returns: the kernel reads its memory.
+        added = None if bias is None else panel_bias(bias)
+        self._panel_linear(
+            int(weight.form), rows.data_ptr(), *weight.addresses(), None if added is None else added.data_ptr(),
+            out.data_ptr(), int(dtype == torch.float32), *x.shape, weight.outputs, weight.group_size,
+            torch.get_num_threads(),
+        )  # fmt: skip
+        return out

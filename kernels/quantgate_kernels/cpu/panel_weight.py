@@ -1,0 +1,54 @@
+"""The form in which the `cpu` kernels keep a weight: panels of 32 outputs, in the order in which a product reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from torch import Tensor
+
+PANEL_OUTPUTS = 32
+
+
+class PanelForm(IntEnum):
+    """How the numbers of a panel are coded; the values are those of `Form` in source/products/panels.h."""
+
+    BFLOAT16 = 0
+    INT8 = 1
+    INT4 = 2
+    QUADS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PanelWeight:
+    """A weight in panels; source/products/panels.h says how each form lies in memory.
+
+    data: uint8 [panels, bytes of a panel]. scales: None for BFLOAT16; bfloat16 [panels, groups, 32] for INT4; float32
+    [panels, 32] for INT8 and QUADS. code_sums: int32 [panels, 32], each output's sum of codes, for QUADS only.
+    label: of the weight that was packed. split: each panel holds 16 gates, then the 16 ups that go with them.
+    """
+
+    form: PanelForm
+    data: Tensor
+    scales: Tensor | None
+    code_sums: Tensor | None
+    outputs: int
+    inputs: int
+    group_size: int
+    label: str
+    split: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.outputs, self.inputs
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for tensor in (self.data, self.scales, self.code_sums) if tensor is not None)
+
+    def addresses(self) -> tuple[int, int | None, int | None]:
+        """Of data, scales and code sums."""
+        return self.data.data_ptr(), _address(self.scales), _address(self.code_sums)
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()

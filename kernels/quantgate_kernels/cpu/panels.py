@@ -1,0 +1,147 @@
+"""Weights into panels and back: the layouts of source/products/panels.h, written in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from quantgate_kernels.cpu.panel_weight import PANEL_OUTPUTS, PanelForm, PanelWeight
+from quantgate_kernels.int4_packing import ZERO_CODE, unpack_groups
+from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight
+
+UNIT_OUTPUTS = 16
+INT4_STEP_INPUTS = 8
+
+
+def pack(
+    weight: DenseWeight | Int8ChannelWeight | Int4GroupWeight | Int8DynamicWeight, *, split: bool = False
+) -> PanelWeight:
+    """`weight` [out, in] in panels; a dense one must be bfloat16, and INT4 groups hold a multiple of 8 inputs.
+
+    split: the first half of the outputs are gates and the second half ups; each panel gets 16 of both, so that one
+    product has what silu(gate) * up needs. The outputs must then be a multiple of 2.
+    """
+    return _PACKERS[type(weight)](weight, split)
+
+
+def unpack(weight: PanelWeight) -> Tensor:
+    """float32 [out, in]: what the panels stand for."""
+    steps = weight.data.view(torch.int16 if weight.form == PanelForm.BFLOAT16 else torch.int8)
+    if weight.form == PanelForm.BFLOAT16:
+        numbers = _from_steps(steps.view(torch.bfloat16), 2).float()
+    elif weight.form == PanelForm.INT4:
+        numbers = _from_words(weight.data).float() - ZERO_CODE
+    else:
+        numbers = _from_steps(steps, 4 if weight.form == PanelForm.QUADS else 2).float()
+    numbers = numbers[..., : weight.inputs]
+    if weight.scales is not None:
+        scales = weight.scales.float()
+        if weight.form == PanelForm.INT4:
+            scales = scales.transpose(1, 2).repeat_interleave(weight.group_size, dim=2)
+        else:
+            scales = scales.unsqueeze(2)
+        numbers = numbers * scales
+    return _from_panels(numbers, weight.outputs, weight.split)
+
+
+def panel_bias(bias: Tensor, *, split: bool = False) -> Tensor:
+    """[out] -> float32 [panels, 32], in the order of a weight's panels."""
+    return _to_panels(bias.float().unsqueeze(1), split).squeeze(2).contiguous()
+
+
+def _pack_dense(weight: DenseWeight, split: bool) -> PanelWeight:
+    outputs, inputs = weight.shape
+    data = _to_steps(_to_panels(weight.weight, split), 2)
+    return PanelWeight(
+        PanelForm.BFLOAT16, _as_bytes(data), None, None, outputs, inputs, 0, weight.label, split
+    )
+
+
+def _pack_int8(weight: Int8ChannelWeight, split: bool) -> PanelWeight:
+    outputs, inputs = weight.shape
+    data = _to_steps(_to_panels(weight.codes, split), 2)
+    scales = panel_bias(weight.scales, split=split)
+    return PanelWeight(PanelForm.INT8, _as_bytes(data), scales, None, outputs, inputs, 0, weight.label, split)
+
+
+def _pack_quads(weight: Int8DynamicWeight, split: bool) -> PanelWeight:
+    outputs, inputs = weight.shape
+    codes = _to_panels(weight.codes, split)
+    data, sums = _to_steps(codes, 4), codes.sum(dim=2, dtype=torch.int32)
+    scales = panel_bias(weight.scales, split=split)
+    return PanelWeight(PanelForm.QUADS, _as_bytes(data), scales, sums, outputs, inputs, 0, weight.label, split)
+
+
+def _pack_int4(weight: Int4GroupWeight, split: bool) -> PanelWeight:
+    outputs, inputs = weight.shape
+    data = _to_words(_to_panels(unpack_groups(weight), split))
+    scales = _to_panels(weight.scales, split).transpose(1, 2).contiguous()
+    return PanelWeight(
+        PanelForm.INT4, _as_bytes(data), scales, None, outputs, inputs, weight.group_size, weight.label, split
+    )
+
+
+_PACKERS: dict[type, Callable[[Any, bool], PanelWeight]] = {
+    DenseWeight: _pack_dense,
+    Int8ChannelWeight: _pack_int8,
+    Int8DynamicWeight: _pack_quads,
+    Int4GroupWeight: _pack_int4,
+}
+
+
+def _to_panels(rows: Tensor, split: bool) -> Tensor:
+    """[out, n] -> [panels, 32, n]; what is missing of the last panel is zeros."""
+    if split:
+        gates, ups = (_padded_rows(half, UNIT_OUTPUTS).unflatten(0, (-1, UNIT_OUTPUTS)) for half in rows.chunk(2))
+        return torch.cat((gates, ups), dim=1)
+    return _padded_rows(rows, PANEL_OUTPUTS).unflatten(0, (-1, PANEL_OUTPUTS))
+
+
+def _from_panels(panels: Tensor, outputs: int, split: bool) -> Tensor:
+    if split:
+        halves = (half.flatten(0, 1)[: outputs // 2] for half in panels.split(UNIT_OUTPUTS, dim=1))
+        return torch.cat(tuple(halves))
+    return panels.flatten(0, 1)[:outputs]
+
+
+def _to_steps(panels: Tensor, step: int) -> Tensor:
+    """[panels, 32, inputs] -> [panels, steps, 32, step]."""
+    return _padded_inputs(panels, step).unflatten(2, (-1, step)).transpose(1, 2).contiguous()
+
+
+def _from_steps(data: Tensor, step: int) -> Tensor:
+    """[panels, numbers] -> [panels, 32, inputs], padding included."""
+    return data.unflatten(1, (-1, PANEL_OUTPUTS, step)).transpose(1, 2).flatten(2)
+
+
+def _to_words(codes: Tensor) -> Tensor:
+    """uint8 [panels, 32, inputs] in 0..15 -> [panels, steps, 32, 2 inputs, 2 bytes].
+
+    Nibble n of the word of input j holds the code of input 2 n + j of the step.
+    """
+    nibbles = codes.unflatten(2, (-1, 4, 2)).permute(0, 2, 1, 4, 3)
+    low, high = nibbles[..., 0::2], nibbles[..., 1::2]
+    return (low | (high << 4)).contiguous()
+
+
+def _from_words(data: Tensor) -> Tensor:
+    """uint8 [panels, bytes] -> codes [panels, 32, inputs]."""
+    words = data.unflatten(1, (-1, PANEL_OUTPUTS, 2, 2))
+    nibbles = torch.stack((words & 15, words >> 4), dim=-1).flatten(4)
+    return nibbles.permute(0, 2, 1, 4, 3).flatten(2)
+
+
+def _padded_rows(rows: Tensor, multiple: int) -> Tensor:
+    return F.pad(rows, (0, 0, 0, -rows.shape[0] % multiple))
+
+
+def _padded_inputs(panels: Tensor, multiple: int) -> Tensor:
+    return F.pad(panels, (0, -panels.shape[2] % multiple))
+
+
+def _as_bytes(data: Tensor) -> Tensor:
+    return data.flatten(1).contiguous().view(torch.uint8)

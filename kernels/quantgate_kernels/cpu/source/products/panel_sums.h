@@ -1,0 +1,29 @@
+// A panel's outputs for a few rows, whatever the form of the weight.
+#pragma once
+
+#include "common/lanes.h"
+#include "products/panels.h"
+
+namespace quantgate {
+
+constexpr int64_t MOST_ROWS_AT_ONCE = 12;
+
+// sums: [rows][32 outputs], scaled and with the bias added; 1 <= rows <= MOST_ROWS_AT_ONCE.
+void panel_sums(const PanelWeight& weight, int64_t panel, const InputRows& inputs, int64_t first_row, int64_t rows,
+                Lanes (*sums)[PANEL_UNITS]);
+
+// Calls finish(row, sums) for the rows first..last, where sums are the 32 outputs of the panel. Rows go in tiles of
+// about the same size: 8 and 8 read a panel as often as 12 and 4, and hide its latency better.
+template <class Finish>
+void multiply_panel(const PanelWeight& weight, int64_t panel, const InputRows& inputs, int64_t first, int64_t last,
+                    const Finish& finish) {
+    const int64_t count = last - first, tiles = (count + MOST_ROWS_AT_ONCE - 1) / MOST_ROWS_AT_ONCE;
+    Lanes sums[MOST_ROWS_AT_ONCE][PANEL_UNITS];
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+        const int64_t begin = first + count * tile / tiles, end = first + count * (tile + 1) / tiles;
+        panel_sums(weight, panel, inputs, begin, end - begin, sums);
+        for (int64_t row = begin; row < end; ++row) finish(row, sums[row - begin]);
+    }
+}
+
+}  // namespace quantgate
