@@ -32,7 +32,7 @@ class CataloguedEngine:
 
 
 ENGINES = {
-    module.DESCRIPTION.name: CataloguedEngine(module.DESCRIPTION, Path(module.__file__))
+    module.DESCRIPTION.name: CataloguedEngine(module.DESCRIPTION, Path(str(module.__file__)))
     for module in (
         quantgate,
         openvino_genai,

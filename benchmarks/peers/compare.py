@@ -5,8 +5,8 @@
     python benchmarks/peers/compare.py --in-small --no-quality     # a minute or two: does everything run?
     python benchmarks/peers/compare.py --widths 8 --schemes 8=int8-w8a16 --engines quantgate openvino-genai
 
-Every engine gets the same token ids and the same number of threads, one at a time, once per round. README.md beside this
-script says how to read the tables. Run it on a machine that does nothing else.
+Every engine gets the same token ids and the same number of threads, one at a time, once per round. README.md beside
+this script says how to read the tables. Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,8 @@ class Reference:
 
     def divergence(self, scheme: str, kernel_set: str) -> Divergence:
         llm = self._load(scheme, kernel_set)
-        pairs = zip(self._logits, self._teacher_forced(llm), self.answers, strict=True)
-        compared = [on_compute_thread(lambda p=p, q=q, ids=ids: compare_positions(p, q, ids)) for p, q, ids in pairs]
+        triples = zip(self._logits, self._teacher_forced(llm), self.answers, strict=True)
+        compared = [on_compute_thread(partial(compare_positions, *triple)) for triple in triples]
         return Divergence(
             kl=float(np.concatenate([each.kl for each in compared]).mean()),
             decode_delta=float(np.abs(self._log_probs - self._decoded(llm)).mean()),

@@ -74,7 +74,7 @@ class WorkerProcess:
         self._signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Ends it at once, paused or not. Its number may be another process's afterwards: the rest does nothing then."""
+        """Ends it at once, paused or not. Calls after that do nothing: its number may be another process's by then."""
         if self._closed:
             return
         self._signal(signal.SIGKILL)
