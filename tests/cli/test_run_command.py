@@ -13,6 +13,7 @@ from tests.cli.tiny_suite import POLICY, write_tiny_suite
 
 from quantgate.cli.main import run_command
 from quantgate.run import arms as run_arms_module
+from quantgate.run import before_loading as before_loading_module
 from quantgate.run import run_suite as run_suite_module
 from quantgate.run import session as session_module
 from quantgate.store import disk_reserve, table_file
@@ -60,6 +61,32 @@ def test_a_whole_run_leaves_a_complete_folder_and_its_verdict_as_exit_code(suite
     assert {path.name for path in folder.iterdir()} == {
         "run.json", "requests.parquet", "steps.parquet", "quality.parquet", "verdict.json", "report.html",
     }  # fmt: skip
+
+
+def test_the_machine_is_measured_before_the_arms_and_their_throughputs_are_held_against_it(
+    suite, quantgate, tmp_path, monkeypatch
+):
+    order = []
+    measure, open_arm = before_loading_module.device_limits, run_arms_module.open_bundled_arm
+    monkeypatch.setattr(
+        before_loading_module, "device_limits", lambda threads: (order.append("measured"), measure(threads))[1]
+    )
+    monkeypatch.setattr(
+        run_arms_module,
+        "open_bundled_arm",
+        lambda *given, **named: (order.append("opened"), open_arm(*given, **named))[1],
+    )
+    quantgate("run", str(suite), "--results", str(tmp_path / "results"))
+    folder = only_folder(tmp_path / "results")
+    manifest = load_run(folder).manifest
+    assert order == ["measured", "opened", "opened"]
+    assert manifest.device_limits is not None
+    assert manifest.device_limits.threads == manifest.environment.threads
+    for arm in manifest.arms:
+        assert arm.step_work is not None
+        assert arm.step_work.linear_bytes == arm.linear_weight_bytes
+        assert arm.step_work.linear_width == arm.step_work.width
+    assert "of it reached" in (folder / "report.html").read_text()
 
 
 def test_every_arm_is_given_the_same_requests_and_answers_in_full(suite, quantgate, tmp_path):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from quantgate.arms.config import BundledArmConfig
 from quantgate.arms.opened_arm import OpenedArm
+from quantgate.bounds.decoder_work import decoder_work
 from quantgate.engine_settings.engine import EngineSettings
 from quantgate.engine_settings.loading import load_engine
 from quantgate.quality.bundled_engine import BundledEngineModel
 from quantgate.replay.arms import ReplayArm
 from quantgate.store.manifest import ModelManifest
 from quantgate.targets.bundled_engine import BundledEngineTarget
+from quantgate_engine.model.catalog import resolve_model
+from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.quant.perturbation import WeightPerturbation
 
 
@@ -26,7 +29,14 @@ def open_bundled_arm(
     """
     loaded = load_engine(model, arm.scheme, engine, kv_dtype=arm.kv_dtype, perturbation=perturbation)
     llm, info = loaded.llm, loaded.llm.info
-    target = BundledEngineTarget(llm, arm_id=arm.arm_id, role=arm.role, core=loaded.core, timeout_s=timeout_s)
+    target = BundledEngineTarget(
+        llm,
+        arm_id=arm.arm_id,
+        role=arm.role,
+        core=loaded.core,
+        timeout_s=timeout_s,
+        step_work=decoder_work(read_decoder_config(resolve_model(model).path), info),
+    )
     return OpenedArm(
         config=arm,
         replay=ReplayArm(arm.arm_id, arm.role, target),

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from quantgate.bench.bench_bounds import RateBound, decode_bound, prefill_bound
 from quantgate.bench.measure import decode_output_tokens, decode_tok_s, prefill_tok_s
+from quantgate.bounds.decoder_work import decoder_work
+from quantgate.bounds.device_limits import device_limits
 from quantgate.environment import capture_environment
 from quantgate.progress import ProgressReporter
 from quantgate_engine import LLM, EngineConfig
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.executor.compute_thread import on_compute_thread
 from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.config import DecoderConfig, read_decoder_config
 from quantgate_engine.quant.schemes import find_scheme
-from quantgate_kernels.roofline import DeviceLimits, decode_bound_tok_s, measure_device_limits, prefill_bound_tok_s
+from quantgate_kernels.roofline import DeviceLimits
 
 BENCH_SCHEMA = "quantgate.bench/1"
 _BLOCK_SIZE = 16
@@ -92,8 +93,9 @@ def bench_arms(settings: BenchSettings, progress: ProgressReporter) -> dict[str,
         find_scheme(scheme)
     shape = read_decoder_config(resolve_model(settings.model).path)
     settings.require_context(shape.max_position_embeddings)
+    # Before there are arms: nothing may compute beside it.
+    limits = device_limits(settings.threads)
     arms = _load(settings, progress)
-    limits = on_compute_thread(measure_device_limits)
     results: dict[str, dict[str, Any]] = {scheme: _described(llm) for scheme, llm in arms.items()}
     figures = len(settings.prompt_lengths) + len(settings.batch_sizes)
     with progress.phase("measure", figures * len(arms)) as advance:
@@ -110,17 +112,14 @@ def bench_arms(settings: BenchSettings, progress: ProgressReporter) -> dict[str,
                 advance(done := done + 1, f"{scheme} decode {batch}")
     for scheme, llm in arms.items():
         results[scheme]["kernel_paths"] = dict(llm.info.kernel_paths)
-        results[scheme]["bounds"] = _bounds(llm, shape, settings, limits)
+        results[scheme] |= _against_bounds(results[scheme], _bounds(llm, shape, settings, limits))
     return {
         "schema": BENCH_SCHEMA,
         "model": settings.model,
         "decode_context_tokens": settings.context_tokens,
         "repeats": settings.repeats,
         "deterministic": settings.deterministic,
-        "device_limits": {
-            "read_bytes_per_s": limits.read_bytes_per_s,
-            "matmul_ops_per_s": limits.matmul_ops_per_s,
-        },
+        "device_limits": asdict(limits),
         "environment": capture_environment().model_dump(),
         "arms": results,
     }
@@ -154,35 +153,26 @@ def _described(llm: LLM) -> dict[str, Any]:
 
 def _bounds(
     llm: LLM, shape: DecoderConfig, settings: BenchSettings, limits: DeviceLimits
-) -> dict[str, dict[str, float]]:
-    parameters = shape.num_layers * shape.linear_parameters_per_layer
+) -> dict[str, dict[str, RateBound | None]]:
+    """By figure and size."""
+    work = decoder_work(shape, llm.info)
     return {
         "prefill_tok_s": {
-            str(tokens): prefill_bound_tok_s(
-                limits, parameters, tokens, shape.num_layers, shape.num_heads, shape.head_dim
-            )
-            for tokens in settings.prompt_lengths
+            str(tokens): prefill_bound(work, limits, tokens, settings.step_tokens) for tokens in settings.prompt_lengths
         },
         "decode_tok_s": {
-            str(batch): decode_bound_tok_s(
-                limits, llm.info.weight_bytes, llm.info.kv_bytes_per_token, settings.context_tokens, batch
-            )
-            for batch in settings.batch_sizes
+            str(batch): decode_bound(work, limits, batch, settings.context_tokens) for batch in settings.batch_sizes
         },
     }
 
 
-def bench_rows(document: dict[str, Any]) -> Sequence[tuple[str, str, dict[str, float], dict[str, float]]]:
-    """Rows for a table: (figure, size, value per arm, bound per arm)."""
-    arms = document["arms"]
-    sizes = {figure: list(next(iter(arms.values()))[figure]) for figure in ("prefill_tok_s", "decode_tok_s")}
-    return [
-        (
-            figure,
-            size,
-            {arm_id: arm[figure][size] for arm_id, arm in arms.items()},
-            {arm_id: arm["bounds"][figure][size] for arm_id, arm in arms.items()},
-        )
-        for figure, figure_sizes in sizes.items()
-        for size in figure_sizes
-    ]
+def _against_bounds(arm: dict[str, Any], bounds: dict[str, dict[str, RateBound | None]]) -> dict[str, Any]:
+    """Beside each figure of `arm` its bound, the share of it that was reached, and where it comes from; or null."""
+    told: dict[str, Any] = {"bounds": {}, "bound_shares": {}, "bound_details": {}}
+    for figure, sizes in bounds.items():
+        told["bounds"][figure] = {size: bound and bound.tok_s for size, bound in sizes.items()}
+        told["bound_shares"][figure] = {
+            size: bound and arm[figure][size] / bound.tok_s for size, bound in sizes.items()
+        }
+        told["bound_details"][figure] = {size: bound and bound.to_json() for size, bound in sizes.items()}
+    return told

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from quantgate.cli.engine_flags import ENGINE_DEFAULTS
 from quantgate.progress import ProgressReporter
@@ -43,6 +42,7 @@ def bench(
     Example: quantgate bench --schemes fp16,int4-g64 --prompt-lengths 512 --batch-sizes 1,16
     """
     from quantgate.bench.bench_arms import BenchSettings, bench_arms
+    from quantgate.bench.bench_tables import print_bench
 
     settings = BenchSettings(
         model=model,
@@ -63,7 +63,7 @@ def bench(
     if json_output:
         typer.echo(json.dumps(document, indent=2))
     else:
-        _print_table(document)
+        print_bench(document, Console())
 
 
 def _distinct(values: Sequence[Value], option: str) -> tuple[Value, ...]:
@@ -82,24 +82,3 @@ def _integers(text: str, option: str) -> tuple[int, ...]:
     if not numbers or min(numbers) < 1:
         raise ConfigurationError(f"{option} is {text!r}; expected positive integers separated by commas.")
     return _distinct(numbers, option)
-
-
-def _print_table(document: dict[str, Any]) -> None:
-    from quantgate.bench.bench_arms import bench_rows
-
-    arms = document["arms"]
-    table = Table(title=f"{document['model']}: tokens per second (share of the device's bound)")
-    table.add_column("figure")
-    for arm_id in arms:
-        table.add_column(arm_id, justify="right")
-    table.add_row("weight bytes", *(f"{arm['weight_bytes'] / 1e6:,.1f} MB" for arm in arms.values()))
-    table.add_row("load", *(f"{arm['load_seconds']:.2f} s" for arm in arms.values()))
-    table.add_row("compute dtype", *(str(arm["compute_dtype"]) for arm in arms.values()))
-    table.add_row(
-        "KV cache", *(f"{arm['kv_dtype']}, {arm['kv_bytes_per_token']:,} bytes a token" for arm in arms.values())
-    )
-    for figure, size, values, bounds in bench_rows(document):
-        kind, unit = figure.split("_")[0], "prompt tokens" if figure.startswith("prefill") else "requests"
-        cells = (f"{values[arm_id]:,.0f} ({values[arm_id] / bounds[arm_id]:.0%})" for arm_id in arms)
-        table.add_row(f"{kind}, {size} {unit}", *cells)
-    Console().print(table)

@@ -19,6 +19,7 @@ from quantgate.report.sections.provenance import previous_quantization, provenan
 from quantgate.report.sections.savings import savings_table
 from quantgate.report.sections.server_metrics import server_metrics_section
 from quantgate.report.sections.task_quality import behaviour_table, task_table
+from quantgate.report.sections.throughput_bounds import has_bounds, limits_table
 from quantgate.report.sections.time_split import time_split_section
 from quantgate.report.sections.timeline import timeline_section
 from quantgate.report.sections.verdict import VERDICT_WORDS, aa_rows, arm_cards
@@ -43,6 +44,8 @@ def render_report(run: LoadedRun, verdict: Verdict | None, *, price_per_hour: fl
             "cards": arm_cards(view),
             "aa": aa_rows(view),
             "arms": arms_table(view),
+            "has_bounds": has_bounds(view),
+            "limits": limits_table(view),
             "unanswered": [*unanswered_lines(view), COUNTED_AS] if any_unanswered(view) else [],
             "savings": savings_table(view),
             "latency": latency_section(view),

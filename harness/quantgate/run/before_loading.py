@@ -7,6 +7,7 @@ from pathlib import Path
 
 from quantgate.arms.config import BundledArmConfig
 from quantgate.arms.tokenizer import RunTokenizer
+from quantgate.bounds.device_limits import device_limits
 from quantgate.run.arms import ArmPlan
 from quantgate.run.workload_phase import Traffic, read_traffic
 from quantgate.store.results_folder import check_writable
@@ -17,6 +18,7 @@ from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.tokenizer import load_tokenizer
 from quantgate_engine.quant.schemes import find_scheme
+from quantgate_kernels.roofline import DeviceLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,16 @@ def traffic_before_loading(
     next(read_lines(trace), None)
     known = _foreknown(arms)
     return read_traffic(trace, workload, known.tokenizer, seed, known.max_context_tokens, columns)
+
+
+def measured_limits(plan: ArmPlan) -> DeviceLimits | None:
+    """What this device does at most, measured while nothing else runs on it; None where no arm runs in this process.
+
+    Raises ConfigurationError for more threads than the engine would accept.
+    """
+    if not any(isinstance(arm, BundledArmConfig) for arm in plan.arms):
+        return None
+    return device_limits(plan.engine.to_engine_config().threads)
 
 
 def _foreknown(plan: ArmPlan) -> _Foreknown:

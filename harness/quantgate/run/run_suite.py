@@ -21,7 +21,7 @@ from quantgate.quality.task_files import items_sha256
 from quantgate.quality.task_item import Task
 from quantgate.report.render import render_report
 from quantgate.run.arms import ArmPlan, OpenedArms, opened_arms
-from quantgate.run.before_loading import traffic_before_loading
+from quantgate.run.before_loading import measured_limits, traffic_before_loading
 from quantgate.run.quality_phase import evaluation
 from quantgate.run.recorder import RunRecorder
 from quantgate.run.run_ending import ended_truly, measured_for_good
@@ -64,6 +64,7 @@ def run_suite(
         loaded.trace_path, suite.workload, arm_plan, suite.seed, options.results, loaded.columns_path
     )
     _check_policy(policy, suite, traffic, tasks)
+    limits = measured_limits(arm_plan)
     with opened_arms(
         arm_plan, perturbations=options.perturbations, keep_text=options.keep_text, progress=progress
     ) as arms:
@@ -71,7 +72,7 @@ def run_suite(
         check_alike(arms.manifests(), policy)
         workload = settled_lengths(suite.workload, arms)
         plan = plan_workload(traffic, workload, arms.tokenizer, suite.seed, arms.max_context_tokens)
-        recorder = open_run(arms, plan, workload, options, suite=suite, policy=policy)
+        recorder = open_run(arms, plan, workload, options, suite=suite, policy=policy, limits=limits)
         progress.note(f"results: {recorder.folder.path}")
         if workload.blocks == "auto" and plan.num_blocks < USUAL_BLOCKS:
             progress.note(f"blocks: {plan.num_blocks}, one for each session or single request of the traffic")

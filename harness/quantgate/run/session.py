@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from random import SystemRandom
@@ -21,11 +21,12 @@ from quantgate.run.arms import OpenedArms
 from quantgate.run.recorder import RunRecorder
 from quantgate.run.replay_phase import certificates, replay_arms
 from quantgate.run.workload_phase import workload_manifest
-from quantgate.store.manifest import RunManifest
+from quantgate.store.manifest import MeasuredLimits, RunManifest
 from quantgate.store.run_folder import RunFolder
 from quantgate.suite import Suite, WorkloadConfig
 from quantgate.workload.plan import ReplayPlan
 from quantgate_engine.quant.perturbation import WeightPerturbation
+from quantgate_kernels.roofline import DeviceLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,10 @@ def open_run(
     suite: Suite | None = None,
     policy: Policy | None = None,
     engine: EngineSettings | None = None,
+    limits: DeviceLimits | None = None,
 ) -> RunRecorder:
     """Makes the run's folder with its manifest. engine: the bundled engine's settings, where no suite states them.
+    limits: as `measured_limits` found them.
 
     Raises RunError where that is not possible.
     """
@@ -68,6 +71,7 @@ def open_run(
         arms=arms.manifests(),
         workload=workload_manifest(plan, workload),
         environment=capture_environment(),
+        device_limits=MeasuredLimits.model_validate(asdict(limits)) if limits else None,
         planted={arm_id: planted.relative_sigma for arm_id, planted in options.perturbations.items()},
     )
     return RunRecorder(folder, manifest, lambda: datetime.now(UTC))

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from quantgate.store.tier_status import TierStatus
+from quantgate_kernels.roofline import Width
 
 MANIFEST_SCHEMA: Literal["quantgate.run/1"] = "quantgate.run/1"
 
@@ -23,6 +24,20 @@ class KVStay(_Strict):
     blocks: int
     held_seconds: float
     block_seconds: float
+
+
+class StepWork(_Strict):
+    """What the steps of an arm must at least read and compute (see `quantgate_kernels.roofline.DecoderWork`)."""
+
+    linear_bytes: int
+    head_bytes: int
+    kv_bytes_per_token: int
+    linear_parameters: int
+    head_parameters: int
+    query_size: int
+    windows: tuple[tuple[int | None, int], ...]
+    linear_width: Width
+    width: Width
 
 
 class ArmManifest(_Strict):
@@ -50,6 +65,8 @@ class ArmManifest(_Strict):
     """Keys and values of all layers; None where it is not told."""
     kv_sessions: list[KVStay] = []
     """Sessions that held most of the cache between their turns, the costliest first."""
+    step_work: StepWork | None = None
+    """None for servers, and in runs that did not record it yet."""
 
 
 class ModelManifest(_Strict):
@@ -112,6 +129,17 @@ class Environment(_Strict):
     versions: dict[str, str]
 
 
+class MeasuredLimits(_Strict):
+    """The most that this device was measured to do (see `quantgate_kernels.roofline.DeviceLimits`)."""
+
+    read_bytes_per_s: float = Field(gt=0)
+    matmul_ops_per_s: float = Field(gt=0)
+    int8_ops_per_s: float | None = Field(gt=0)
+    float32_ops_per_s: float = Field(gt=0)
+    threads: int
+    measured_by: dict[str, str]
+
+
 class RunManifest(_Strict):
     schema_: Literal["quantgate.run/1"] = Field(MANIFEST_SCHEMA, alias="schema")
     run_id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -141,6 +169,8 @@ class RunManifest(_Strict):
     table_rows: dict[str, int] = {}
     """Rows of each table when all was measured; empty before."""
     environment: Environment
+    device_limits: MeasuredLimits | None = None
+    """Measured before the arms were loaded; None where none of them runs in this process, and in older runs."""
     process_peak_memory_bytes: int | None = None
     """Largest resident set of the process that held all in-process arms."""
     planted: dict[str, float] = {}

@@ -13,6 +13,7 @@ from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.outputs import EngineTimes
 from quantgate_engine.outputs import StreamEnd as RequestEnd
 from quantgate_engine.step_record import StepRecord
+from quantgate_kernels.roofline import DecoderWork
 
 # How a request ends is the same for every target, so the harness speaks the engine's own types.
 __all__ = [
@@ -58,7 +59,8 @@ class ArmDescription:
 
     None stands for what a target does not tell: a server's weight bytes and load time. `server` names the server
     behind an endpoint; `capabilities` is what its probe found. `kv_bytes_per_token`: keys and values of all layers.
-    `kv_sessions`: those that held most of the cache between their turns.
+    `kv_sessions`: those that held most of the cache between their turns. `step_work`: what its steps must
+    at least read and compute; None where that is not known.
     """
 
     arm_id: str
@@ -80,6 +82,7 @@ class ArmDescription:
     capabilities: dict[str, Any] = field(default_factory=dict, hash=False)
     kv_bytes_per_token: int | None = None
     kv_sessions: tuple[KVHolding, ...] = ()
+    step_work: DecoderWork | None = None
 
 
 class Target(Protocol):

@@ -13,6 +13,7 @@ from quantgate_engine import LLM, AsyncLLM, SamplingParams
 from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.step_record import StepRecord
 from quantgate_engine.stepped_engine import SteppedEngine
+from quantgate_kernels.roofline import DecoderWork
 
 _MOST_SESSIONS = 20
 
@@ -23,7 +24,7 @@ class BundledEngineTarget:
     Decoding is greedy: arms differ in their weights, never in their luck.
 
     core: what serves requests with the LLM, where that is more than its own engine (pools behind a router). timeout_s:
-    how long a client waits for an answer.
+    how long a client waits for an answer. step_work: what its steps must at least read and compute, for their bound.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class BundledEngineTarget:
         core: SteppedEngine | None = None,
         timeout_s: float | None = None,
         notes: tuple[str, ...] = (),
+        step_work: DecoderWork | None = None,
     ) -> None:
         self._llm = llm
         self._engine = AsyncLLM(core or llm)
         self._arm_id = arm_id
         self._role = role
         self._notes = notes
+        self._step_work = step_work
         self._terms = EngineTerms(self._engine.slo_classes, timeout_s)
 
     @property
@@ -64,6 +67,7 @@ class BundledEngineTarget:
             kernel_paths=dict(info.kernel_paths),
             notes=(*self._notes, *self._terms.notes),
             kv_sessions=self._greatest_sessions(),
+            step_work=self._step_work,
             tokenizer_fingerprint=fingerprint(self._llm.tokenizer.encode(TEXT, add_special_tokens=False)),
         )
 

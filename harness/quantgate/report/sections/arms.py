@@ -14,9 +14,11 @@ from quantgate.report.estimates import Estimate, percentile, proportion
 from quantgate.report.figures import Table
 from quantgate.report.numbers import NOTHING, count, milliseconds, percent, seconds, significant, size, with_interval
 from quantgate.report.run_view import ArmView, RunView
+from quantgate.report.sections.throughput_bounds import BOUND_ROWS
 from quantgate.report.sections.transfer_rows import TRANSFER_ROWS
 
 Cell = Callable[[RunView, ArmView], str]
+_MAY_BE_MISSING = {*TRANSFER_ROWS, *BOUND_ROWS}
 
 
 def arms_table(view: RunView) -> Table:
@@ -31,7 +33,7 @@ def key_figures(view: RunView) -> Table:
 
 def _table(view: RunView, names: list[str]) -> Table:
     rows = [[name, *(_ROWS[name](view, arm) for arm in view.arms)] for name in names]
-    rows = [row for row in rows if row[0] not in TRANSFER_ROWS or set(row[1:]) != {NOTHING}]
+    rows = [row for row in rows if row[0] not in _MAY_BE_MISSING or set(row[1:]) != {NOTHING}]
     return Table(["", *(arm.arm_id for arm in view.arms)], rows)
 
 
@@ -102,7 +104,9 @@ _ROWS: dict[str, Cell] = {
     "TPOT p50": _percentile_of("tpot_ms", 0.50),
     "TPOT p95": _percentile_of("tpot_ms", 0.95),
     "prefill throughput": _rate("prefill_tokens", "decode_tokens", "prefill_tok_s_share"),
+    "bound of prefill": BOUND_ROWS["bound of prefill"],
     "decode throughput": _rate("decode_tokens", "prefill_tokens", "decode_tok_s_share"),
+    "bound of decode": BOUND_ROWS["bound of decode"],
     "decode batch, mean": _mean_batch("batch_size_decode"),
     "SLO attainment": lambda view, arm: with_interval(_attainment(view, arm), percent),
     "goodput": _goodput,
