@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from quantgate_engine.argument_checks import is_finite, is_whole, token_ids_of
@@ -21,6 +22,14 @@ MAX_REPETITION_PENALTY = 1e6
 
 MAX_LOGIT_BIAS = 100.0
 """Limit of a bias either way, as in OpenAI's interface; it as good as forces or forbids a token."""
+
+
+class LogitsNeed(Enum):
+    """What a token is chosen by: the best one alone, the likeliest ones, or all of them, each exact."""
+
+    BEST = "best"
+    LIKELIEST = "likeliest"
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +130,11 @@ class SamplingParams:
         return self.penalises or bool(self.logit_bias)
 
     @property
-    def needs_all_logits(self) -> bool:
-        """Whether more than the model's best logits must be exact: any token may be told about, or become the best."""
-        return self.logprobs is not None or self.adjusts_logits
+    def logits_need(self) -> LogitsNeed:
+        """Any token may be told about, or become the best of adjusted logits; a draw is among the likeliest."""
+        if self.logprobs is not None or self.adjusts_logits:
+            return LogitsNeed.ALL
+        return LogitsNeed.BEST if self.temperature == 0 else LogitsNeed.LIKELIEST
 
 
 def _within(value: float, limit: float) -> tuple[bool, str]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
+from quantgate_kernels.layers import DecoderShape, DecoderWeights, TableWeight
+from quantgate_kernels.step_program import StepProgram
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight, StoredWeight
 
 
 class KernelSet(Protocol):
@@ -19,8 +22,20 @@ class KernelSet(Protocol):
     name: str
     paths: dict[str, str]
 
-    def stored_form(self, weight: LinearWeight) -> LinearWeight:
-        """The form in which this set multiplies `weight`. Called once at load; it replaces the given form."""
+    def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
+        """The form in which this set multiplies rows of dtype `compute` by `weight`.
+
+        Called once at load; it replaces the given form. split: the outputs are gates, then ups; a set whose step program
+        multiplies the two as they are computed may lay them out side by side, and then only its program reads them.
+        """
+        ...
+
+    def stored_table(self, weight: DenseWeight, compute: torch.dtype) -> TableWeight:
+        """The same for an embedding or a head."""
+        ...
+
+    def step_program(self, weights: DecoderWeights, shape: DecoderShape) -> StepProgram | None:
+        """All layers of a step as one call, where this set has that for these weights; else the operations below do."""
         ...
 
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -52,7 +67,7 @@ class KernelSet(Protocol):
         """[T, 2 * ffn] -> [T, ffn]: silu(first half) * second half."""
         ...
 
-    def linear(self, x: Tensor, weight: LinearWeight, bias: Tensor | None = None) -> Tensor:
+    def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
         """x [T, in] -> [T, out] in x's dtype."""
         ...
 

@@ -8,22 +8,31 @@ from functools import cache
 
 from quantgate_kernels.cpu.deterministic import DeterministicCpuKernels
 from quantgate_kernels.cpu.kernels import CpuKernels
+from quantgate_kernels.cpu.panel_kernels import PanelCpuKernels
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.kernel_set_names import AUTO
 from quantgate_kernels.reference.deterministic import DeterministicReferenceKernels
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.unavailable import KernelSetUnavailableError
 
-KERNEL_SETS: dict[str, Callable[[], KernelSet]] = {ReferenceKernels.name: ReferenceKernels, CpuKernels.name: CpuKernels}
+KERNEL_SETS: dict[str, Callable[[], KernelSet]] = {
+    ReferenceKernels.name: ReferenceKernels,
+    CpuKernels.name: CpuKernels,
+    PanelCpuKernels.name: PanelCpuKernels,
+}
 
 DETERMINISTIC_SETS: dict[str, Callable[[], KernelSet]] = {
     ReferenceKernels.name: DeterministicReferenceKernels,
     CpuKernels.name: DeterministicCpuKernels,
+    PanelCpuKernels.name: DeterministicCpuKernels,
 }
 """By the name of a set, its variant whose rows depend on nothing but themselves and their context."""
 
+SETS_OF_DEVICES: dict[str, tuple[str, ...]] = {"cpu": (CpuKernels.name, PanelCpuKernels.name)}
+"""By type of device, the sets that run there beside `reference`, which runs everywhere."""
+
 FASTER_SETS: dict[str, tuple[str, ...]] = {"cpu": (CpuKernels.name,)}
-"""By type of device, the sets to try before `reference`, which runs everywhere."""
+"""By type of device, the sets that `auto` tries before `reference`."""
 
 
 def make_kernel_set(name: str = AUTO, device: str = "cpu", deterministic: bool = False) -> KernelSet:
@@ -36,7 +45,7 @@ def make_kernel_set(name: str = AUTO, device: str = "cpu", deterministic: bool =
         name = _fastest(device)
     if name not in KERNEL_SETS:
         raise KeyError(f"unknown kernel set {name!r}; known: {AUTO}, {', '.join(sorted(KERNEL_SETS))}")
-    if name != ReferenceKernels.name and name not in FASTER_SETS.get(device, ()):
+    if name != ReferenceKernels.name and name not in SETS_OF_DEVICES.get(device, ()):
         raise KernelSetUnavailableError(f"it does not run on the device {device}; choose {AUTO}")
     makers = DETERMINISTIC_SETS if deterministic else KERNEL_SETS
     if name not in makers:

@@ -40,7 +40,7 @@ class TeacherForcing:
         self._num_blocks = num_blocks
         self._max_context_tokens = max_context_tokens
         self._max_step_tokens = max_step_tokens
-        self._device = decoder.weights.embedding.device
+        self._device = decoder.weights.device
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
         """float32 [len(token_ids), vocab]; row i is the view of token i + 1. `chunk_tokens` rows at a time."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -11,71 +10,8 @@ from torch import Tensor
 from quantgate_engine.model.config import DecoderConfig
 from quantgate_engine.model.rope import RotaryTable
 from quantgate_kernels.kernel_set import KernelSet
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """A linear layer: its weight in stored form, and its bias [out] where the checkpoint has one."""
-
-    weight: LinearWeight
-    bias: Tensor | None
-
-
-@dataclass(frozen=True, slots=True)
-class HeadNorm:
-    """Norm weights [head_dim] of queries and keys, applied per head before rope (Qwen3)."""
-
-    query: Tensor
-    key: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class DecoderLayer:
-    """One layer's weights; queries, keys and values are one product, and so are gate and up."""
-
-    attention_norm: Tensor
-    query_key_value: Projection
-    head_norm: HeadNorm | None
-    attention_output: Projection
-    ffn_norm: Tensor
-    gate_up: Projection
-    down: Projection
-
-    def projections(self) -> tuple[Projection, ...]:
-        return self.query_key_value, self.attention_output, self.gate_up, self.down
-
-    def tensors(self) -> list[Tensor]:
-        tensors = [self.attention_norm, self.ffn_norm]
-        if self.head_norm is not None:
-            tensors += [self.head_norm.query, self.head_norm.key]
-        for projection in self.projections():
-            tensors += projection.weight.tensors()
-            if projection.bias is not None:
-                tensors.append(projection.bias)
-        return tensors
-
-
-@dataclass(frozen=True, slots=True)
-class DecoderWeights:
-    """embedding [vocab, hidden]; head shares its tensor where the model ties them."""
-
-    embedding: Tensor
-    layers: tuple[DecoderLayer, ...]
-    final_norm: Tensor
-    head: DenseWeight
-
-    def projections(self) -> Iterator[Projection]:
-        for layer in self.layers:
-            yield from layer.projections()
-
-    def stored_bytes(self) -> int:
-        """Bytes of every tensor, each counted once: a tied head is the embedding."""
-        tensors = [self.embedding, self.final_norm, *self.head.tensors()]
-        for layer in self.layers:
-            tensors += layer.tensors()
-        once = {id(tensor): tensor for tensor in tensors}.values()
-        return sum(tensor.numel() * tensor.element_size() for tensor in once)
+from quantgate_kernels.layers import DecoderShape, DecoderWeights, HeadNorm
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer
 
 
 class Decoder:
@@ -95,15 +31,19 @@ class Decoder:
         self._compute_dtype = compute_dtype
         self._scale = config.head_dim**-0.5
         rotation = config.rope.rotation(config.head_dim, max_positions)
-        self._rope = RotaryTable(rotation, max_positions, weights.embedding.device)
+        self._rope = RotaryTable(rotation, max_positions, weights.device)
         # A window over the longest sequence hides nothing: such a layer takes the cheaper path of whole contexts.
         self._windows = [None if (window or 0) >= max_positions else window for window in config.windows]
+        self._program = kernels.step_program(weights, self._shape())
 
     def hidden_states(self, token_ids: Tensor, cache: Sequence[KVLayer], batch: AttentionBatch) -> Tensor:
         """token_ids int64 [T] -> [T, hidden] before the final norm; writes the rows' keys and values to the cache."""
-        kernels, eps = self._kernels, self.config.rms_norm_eps
         cos, sin = self._rope.lookup(batch.positions)
-        residual = self.weights.embedding.index_select(0, token_ids).to(self._compute_dtype)
+        if self._program is not None:
+            return self._program.hidden_states(token_ids, cache, batch, cos, sin)
+        kernels, eps = self._kernels, self.config.rms_norm_eps
+        assert isinstance(self.weights.embedding, DenseWeight)
+        residual = self.weights.embedding.weight.index_select(0, token_ids).to(self._compute_dtype)
         branch: Tensor | None = None
         for layer, kv, window in zip(self.weights.layers, cache, self._windows, strict=True):
             normalised, residual = self._add_and_norm(residual, branch, layer.attention_norm)
@@ -125,8 +65,30 @@ class Decoder:
 
         exact: every logit in float32, as probabilities need it; else the likeliest at least, as choosing a token does.
         """
+        if self._program is not None:
+            return self._program.logits(hidden)
+        assert isinstance(self.weights.head, DenseWeight)
         normalised, _ = self._kernels.rms_norm(hidden, self.weights.final_norm, self.config.rms_norm_eps)
         return self._kernels.head(normalised, self.weights.head, exact=exact)
+
+    def best_tokens(self, hidden: Tensor) -> Tensor:
+        """[R, hidden] -> int64 [R]: the argmax of each row's logits."""
+        if self._program is not None:
+            return self._program.best_tokens(hidden)
+        return self.logits(hidden).argmax(dim=-1)
+
+    def _shape(self) -> DecoderShape:
+        config = self.config
+        return DecoderShape(
+            hidden=config.hidden_size,
+            heads=config.num_heads,
+            kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            ffn=config.ffn_size,
+            norm_eps=config.rms_norm_eps,
+            attention_scale=self._scale,
+            windows=tuple(self._windows),
+        )
 
     def _add_and_norm(self, residual: Tensor, branch: Tensor | None, weight: Tensor) -> tuple[Tensor, Tensor]:
         if branch is None:

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from quantgate_engine.model.checkpoint import Checkpoint
 from quantgate_engine.model.config import DecoderConfig
-from quantgate_engine.model.decoder import DecoderLayer, DecoderWeights, HeadNorm, Projection
 from quantgate_engine.quant.perturbation import WeightPerturbation
 from quantgate_engine.quant.precision import Precision
 from quantgate_engine.quant.scheme import Scheme
 from quantgate_kernels.kernel_set import KernelSet
+from quantgate_kernels.layers import DecoderLayer, DecoderWeights, HeadNorm, Projection, TableWeight
 from quantgate_kernels.types import DenseWeight
 
 # Rotary tables are computed; a tied head is the embedding, even where the file repeats it.
@@ -39,13 +39,13 @@ class WeightLoader:
         self.scheme.check_inputs(config.linear_inputs())
         with Checkpoint(folder) as checkpoint, torch.inference_mode():
             vocab_shape = (config.vocab_size, config.hidden_size)
-            embedding = self._stored(checkpoint.take("model.embed_tokens.weight", vocab_shape))
+            embedding = self._table(checkpoint.take("model.embed_tokens.weight", vocab_shape))
             layers = tuple(self._layer(checkpoint, f"model.layers.{index}.") for index in range(config.num_layers))
             final_norm = self._norm(checkpoint, "model.norm.weight", config.hidden_size)
-            head = embedding if config.tied_head else self._stored(checkpoint.take("lm_head.weight", vocab_shape))
+            head = embedding if config.tied_head else self._table(checkpoint.take("lm_head.weight", vocab_shape))
             tied = (TIED_HEAD_SUFFIX,) if config.tied_head else ()
             checkpoint.refuse_leftovers(IGNORED_SUFFIXES + tied)
-        return DecoderWeights(embedding=embedding, layers=layers, final_norm=final_norm, head=DenseWeight(head))
+        return DecoderWeights(embedding=embedding, layers=layers, final_norm=final_norm, head=head)
 
     def _layer(self, checkpoint: Checkpoint, prefix: str) -> DecoderLayer:
         config = self.config
@@ -65,12 +65,14 @@ class WeightLoader:
             head_norm=head_norm,
             attention_output=self._projection(checkpoint, {f"{attention}o_proj": config.hidden_size}, queries),
             ffn_norm=self._norm(checkpoint, f"{prefix}post_attention_layernorm.weight", config.hidden_size),
-            gate_up=self._projection(checkpoint, gate_up_parts, config.hidden_size),
+            gate_up=self._projection(checkpoint, gate_up_parts, config.hidden_size, split=True),
             down=self._projection(checkpoint, {f"{ffn}down_proj": config.hidden_size}, config.ffn_size),
         )
 
-    def _projection(self, checkpoint: Checkpoint, parts: dict[str, int], inputs: int) -> Projection:
-        """Layers that read the same input (name -> outputs), stacked into one product.
+    def _projection(
+        self, checkpoint: Checkpoint, parts: dict[str, int], inputs: int, *, split: bool = False
+    ) -> Projection:
+        """Layers that read the same input (name -> outputs), stacked into one product. split: they are gate and up.
 
         Every scheme scales output channels apart, so that stacking changes no quantized value.
         """
@@ -83,10 +85,12 @@ class WeightLoader:
         stacked = torch.cat(weights).to(self.device)
         quantized = self.scheme.quantize(stacked, self.precision)
         bias = torch.cat(biases).to(self.device, self.precision.compute) if biases else None
-        return Projection(weight=self.kernels.stored_form(quantized), bias=bias)
+        stored = self.kernels.stored_form(quantized, self.precision.compute, split=split)
+        return Projection(weight=stored, bias=bias)
 
     def _norm(self, checkpoint: Checkpoint, name: str, size: int) -> Tensor:
         return checkpoint.take(name, (size,)).to(self.device, self.precision.compute)
 
-    def _stored(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self.device, self.precision.storage)
+    def _table(self, tensor: Tensor) -> TableWeight:
+        stored = DenseWeight(tensor.to(self.device, self.precision.storage))
+        return self.kernels.stored_table(stored, self.precision.compute)

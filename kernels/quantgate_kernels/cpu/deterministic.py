@@ -9,7 +9,7 @@ from quantgate_kernels.cpu.fixed_order_products import PATH, FixedOrderProducts
 from quantgate_kernels.cpu.kernels import CpuKernels
 from quantgate_kernels.reference.deterministic import DeterministicReferenceKernels
 from quantgate_kernels.reference.lone_rows import as_decodes
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, StoredWeight
 
 
 class DeterministicCpuKernels(CpuKernels, DeterministicReferenceKernels):
@@ -35,7 +35,7 @@ class DeterministicCpuKernels(CpuKernels, DeterministicReferenceKernels):
         return super().attention(q, cache, self._as_decodes(batch), scale, window)
 
     @override
-    def linear(self, x: Tensor, weight: LinearWeight, bias: Tensor | None = None) -> Tensor:
+    def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
         product = self._products.linear(x, weight)
         if product is None:
             return DeterministicReferenceKernels.linear(self, x, weight, bias)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from quantgate_kernels.cpu.library import Functions
-from quantgate_kernels.types import Int4TiledWeight, LinearWeight
+from quantgate_kernels.types import Int4TiledWeight, StoredWeight
 
 # Up to so many rows torch's fused product is as fast. Microseconds on 2 cores of an AVX512-BF16 CPU for 32, 48, 64,
 # 128 and 256 rows, reference -> expanded:
@@ -27,7 +27,7 @@ class ExpandedProducts:
         self._expand_int4 = functions.expand_int4
         self._buffer = torch.empty(0, dtype=torch.bfloat16)
 
-    def multiply(self, x: Tensor, weight: LinearWeight, paths: dict[str, str]) -> Tensor | None:
+    def multiply(self, x: Tensor, weight: StoredWeight, paths: dict[str, str]) -> Tensor | None:
         """x [T, in] -> [T, out]; None where another path is faster, or the operands are not what is read here."""
         reads = isinstance(weight, Int4TiledWeight) and x.dtype == torch.bfloat16 and x.shape[0] > FUSED_ROWS
         if not reads or self._expand_int4 is None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from quantgate_kernels.cpu.library import Functions
-from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, LinearWeight
+from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, StoredWeight
 
 PATH = "cpp, fixed order"
 
@@ -47,7 +47,7 @@ class FixedOrderProducts:
     def __init__(self, functions: Mapping[torch.dtype, Functions]) -> None:
         self._functions = functions
 
-    def linear(self, x: Tensor, weight: LinearWeight) -> Tensor | None:
+    def linear(self, x: Tensor, weight: StoredWeight) -> Tensor | None:
         """x [T, in] -> [T, out] in x's dtype; every form multiplies by what it is defined to stand for."""
         functions = self._reading(x, weight)
         if functions is None:
@@ -67,7 +67,7 @@ class FixedOrderProducts:
         )
         return out
 
-    def _reading(self, x: Tensor, weight: LinearWeight) -> Functions | None:
+    def _reading(self, x: Tensor, weight: StoredWeight) -> Functions | None:
         """The functions that read these operands: all floating ones of one dtype, and dense in memory."""
         if type(weight) not in FORMS:
             return None

@@ -19,7 +19,7 @@ from quantgate_kernels.reference.head import CANDIDATES, FEW_ROWS
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.reference.paged_rows import path_over
 from quantgate_kernels.reference.step_plans import StepPlans
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, StoredWeight
 
 PATH = "cpp"
 
@@ -109,7 +109,7 @@ class CpuKernels(ReferenceKernels):
         functions.silu_and_mul(gate_up.data_ptr(), out.data_ptr(), rows, width, torch.get_num_threads())
         return out
 
-    def linear(self, x: Tensor, weight: LinearWeight, bias: Tensor | None = None) -> Tensor:
+    def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
         product = self._expanded.multiply(x, weight, self.paths)
         if product is None:
             return super().linear(x, weight, bias)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,6 +21,7 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
     "rms_norm": (*(POINTER,) * 3, NUMBER, *(POINTER,) * 2, *(COUNT,) * 2, THREADS),
     "rope_and_write_kv": (*(POINTER,) * 9, *(COUNT,) * 4, THREADS),
     "decode_attention": (*(POINTER,) * 9, *(COUNT,) * 7, NUMBER, THREADS),
+    "attention": (*(POINTER,) * 9, *(COUNT,) * 7, NUMBER, THREADS),
     "silu_and_mul": (*(POINTER,) * 2, *(COUNT,) * 2, THREADS),
     "fixed_order_dense": (*(POINTER,) * 3, *(COUNT,) * 3, THREADS),
     "fixed_order_logits": (*(POINTER,) * 3, *(COUNT,) * 3, THREADS),
@@ -31,6 +33,20 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
 HEAD_RESCORE = (*(POINTER,) * 4, *(COUNT,) * 4, THREADS)
 EXPAND_INT4 = (*(POINTER,) * 3, *(COUNT,) * 3, THREADS)
 PANEL_LINEAR = (ctypes.c_int32, *(POINTER,) * 6, ctypes.c_int, *(COUNT,) * 4, THREADS)
+STEP_BYTES = (POINTER, COUNT, THREADS)
+DECODER_STEP = (*(POINTER,) * 4, THREADS)
+HEAD_BYTES = (*(COUNT,) * 2, THREADS)
+HEAD = (*(POINTER,) * 2, NUMBER, POINTER, COUNT, *(POINTER,) * 3, THREADS)
+
+
+@dataclass(frozen=True, slots=True)
+class StepFunctions:
+    """The step program's parts: bytes that each works in, and the parts themselves."""
+
+    step_bytes: Callable[..., int]
+    decoder_step: Callable[..., None]
+    head_bytes: Callable[..., int]
+    head: Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +56,7 @@ class Functions:
     rms_norm: Callable[..., None]
     rope_and_write_kv: Callable[..., None]
     decode_attention: Callable[..., None]
+    attention: Callable[..., None]
     silu_and_mul: Callable[..., None]
     fixed_order_dense: Callable[..., None]
     fixed_order_logits: Callable[..., None]
@@ -48,6 +65,7 @@ class Functions:
     head_rescore: Callable[..., None] | None = None
     expand_int4: Callable[..., None] | None = None
     panel_linear: Callable[..., None] | None = None
+    step: StepFunctions | None = None
 
 
 @cache
@@ -70,8 +88,14 @@ def bind(path: Path) -> dict[torch.dtype, Functions]:
         "expand_int4": _function(library, "quantgate_expand_int4_bfloat16", EXPAND_INT4),
         "panel_linear": _function(library, "quantgate_panel_linear", PANEL_LINEAR),
     }
+    step = StepFunctions(
+        step_bytes=_function(library, "quantgate_step_bytes", STEP_BYTES, COUNT),
+        decoder_step=_function(library, "quantgate_decoder_step", DECODER_STEP),
+        head_bytes=_function(library, "quantgate_head_bytes", HEAD_BYTES, COUNT),
+        head=_function(library, "quantgate_head", HEAD),
+    )
     return {
-        torch.bfloat16: Functions(**_of_both_dtypes(library, torch.bfloat16), **sixteen_bit),
+        torch.bfloat16: Functions(**_of_both_dtypes(library, torch.bfloat16), **sixteen_bit, step=step),
         torch.float32: Functions(**_of_both_dtypes(library, torch.float32)),
     }
 
@@ -83,9 +107,11 @@ def _of_both_dtypes(library: ctypes.CDLL, dtype: torch.dtype) -> dict[str, Calla
     }
 
 
-def _function(library: ctypes.CDLL, name: str, argument_types: tuple[type, ...]) -> Callable[..., None]:
+def _function(
+    library: ctypes.CDLL, name: str, argument_types: tuple[type, ...], result: type | None = None
+) -> Callable[..., Any]:
     function = library[name]
-    function.argtypes, function.restype = argument_types, None
+    function.argtypes, function.restype = argument_types, result
     return function
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from quantgate_kernels.cpu.library import Functions
-from quantgate_kernels.cpu.panel_weight import PanelWeight
+from quantgate_kernels.panel_weight import PanelWeight
 from quantgate_kernels.cpu.panels import panel_bias
 
 

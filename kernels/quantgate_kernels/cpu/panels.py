@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from quantgate_kernels.cpu.panel_weight import PANEL_OUTPUTS, PanelForm, PanelWeight
+from quantgate_kernels.panel_weight import PANEL_OUTPUTS, PanelForm, PanelWeight
 from quantgate_kernels.int4_packing import ZERO_CODE, unpack_groups
 from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight
 

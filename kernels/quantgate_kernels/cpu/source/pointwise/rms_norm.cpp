@@ -1,9 +1,8 @@
 // y = x / sqrt(mean(x^2) + eps) * weight per row (Zhang, Sennrich 2019, arXiv:1910.07467), after adding the residual.
 // Bound: reads x, residual and weight once, writes total and y once.
-#include <cmath>
-
 #include "common/number.h"
 #include "common/parallel.h"
+#include "pointwise/norm_row.h"
 
 namespace quantgate {
 namespace {
@@ -22,14 +21,6 @@ float add_residual(const Number* x, const Number* residual, Number* total, int64
 }
 
 template <class Number>
-float sum_of_squares(const Number* x, int64_t width) {
-    float squares = 0.0f;
-#pragma omp simd simdlen(16) reduction(+ : squares)
-    for (int64_t i = 0; i < width; ++i) squares += to_float(x[i]) * to_float(x[i]);
-    return squares;
-}
-
-template <class Number>
 void rms_norm(const Number* x, const Number* residual, const Number* weight, float eps, Number* normalised,
               Number* total, int64_t rows, int64_t width, int threads) {
     parallel_for(rows, rows_worth_a_thread(width), threads, [=](int64_t begin, int64_t end) {
@@ -42,10 +33,7 @@ void rms_norm(const Number* x, const Number* residual, const Number* weight, flo
             } else {
                 squares = sum_of_squares(in, width);
             }
-            const float scale = 1.0f / std::sqrt(squares / static_cast<float>(width) + eps);
-            Number* out = normalised + row * width;
-#pragma omp simd simdlen(16)
-            for (int64_t i = 0; i < width; ++i) out[i] = rounded<Number>(to_float(in[i]) * scale * to_float(weight[i]));
+            scale_row(in, norm_factor(squares, width, eps), weight, width, normalised + row * width);
         }
     });
 }

@@ -1,10 +1,8 @@
 // A row of inputs as unsigned bytes for QUADS: symmetric codes with one scale for the row, each stored as code + 128.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "common/number.h"
 
@@ -26,13 +24,13 @@ float quantize_to_bytes(const Number* row, int64_t size, uint8_t* bytes) {
         not_finite += number * 0.0f;
     }
     const float scale = largest / LARGEST_BYTE_CODE + not_finite;
-    // A scale so small that its inverse is infinite belongs to numbers that are nothing beside any weight.
-    const float inverse = scale > std::numeric_limits<float>::min() ? 1.0f / scale : 0.0f;
+    // Nothing is divided by a scale of zero; that of a row with a NaN makes NaNs, whatever the codes are.
+    const float divisor = scale > 0.0f ? scale : 1.0f;
     // Added to a number of magnitude below 2^22, it leaves the nearest integer in the lower bits of the sum.
     constexpr float integer_shift = 12582912.0f;
 #pragma omp simd simdlen(16)
     for (int64_t i = 0; i < size; ++i) {
-        float code = to_float(row[i]) * inverse;
+        float code = to_float(row[i]) / divisor;
         code = code > LARGEST_BYTE_CODE ? LARGEST_BYTE_CODE : code;
         code = code < -LARGEST_BYTE_CODE ? -LARGEST_BYTE_CODE : code;
         const float shifted = code + integer_shift;

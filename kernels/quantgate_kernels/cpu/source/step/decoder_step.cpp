@@ -1,0 +1,112 @@
+// All layers of a step in one parallel region: token ids in, the residual after the last layer out.
+//
+// The residual stays in float32; what products multiply is rounded to bfloat16, as the layers computed one by one do.
+// Bound: reads every weight once for each 12 rows (from memory once), and each sequence's keys and values once.
+#include "common/team.h"
+#include "step/decoder.h"
+#include "step/embedding.h"
+#include "step/finishes.h"
+#include "step/input_rows.h"
+#include "step/layer_attention.h"
+#include "step/products.h"
+#include "step/step_workspace.h"
+
+namespace quantgate {
+namespace {
+
+class StepRun {
+public:
+    StepRun(const Decoder& decoder, const Step& step, const AttentionPlan& plan, float* residual, uint8_t* buffer,
+            const Member& member)
+        : decoder_(decoder), step_(step), plan_(plan), residual_(residual), member_(member),
+          workspace_(buffer, decoder, step.rows, member.count, member.index),
+          places_{workspace_.shared, workspace_.own, workspace_.scratch} {}
+
+    void run() const {
+        begin();
+        for (int64_t layer = 0; layer < decoder_.layers; ++layer) {
+            const LayerWeights& weights = decoder_.weights[layer];
+            project_heads(weights);
+            LayerAttention{decoder_, step_, weights, step_.cache[layer], workspace_, plan_}.run(member_);
+            member_.meet();
+            add_projection(workspace_.attended, weights.attention_output);
+            gate(weights);
+            add_projection(workspace_.gated, weights.down);
+        }
+    }
+
+private:
+    void begin() const {
+        member_.split(step_.rows, [&](int64_t first, int64_t last) {
+            for (int64_t row = first; row < last; ++row) {
+                embed(decoder_.embedding, step_.token_ids[row], residual_ + row * decoder_.hidden);
+            }
+        });
+        member_.meet();
+    }
+
+    InputRows normed(const float* norm, Form form) const {
+        const NormedRows rows{residual_, norm, decoder_.hidden, decoder_.norm_eps};
+        return inputs_of(member_, rows, form, step_.rows, places_);
+    }
+
+    void project_heads(const LayerWeights& weights) const {
+        const PanelWeight& weight = weights.query_key_value;
+        const InputRows inputs = normed(weights.attention_norm, weight.form);
+        multiply(member_, weight, inputs, [&](int64_t panel, int64_t row, const Lanes* sums) {
+            store_rounded(sums, PanelPlace(weight, panel),
+                          workspace_.query_key_values + row * decoder_.query_key_values());
+        });
+        member_.meet();
+    }
+
+    void add_projection(const FinishedRows& finished, const PanelWeight& weight) const {
+        const InputRows inputs = inputs_of(member_, finished, weight.form, step_.rows, places_);
+        multiply(member_, weight, inputs, [&](int64_t panel, int64_t row, const Lanes* sums) {
+            add_to_residual(sums, PanelPlace(weight, panel), residual_ + row * decoder_.hidden);
+        });
+        member_.meet();
+    }
+
+    void gate(const LayerWeights& weights) const {
+        const PanelWeight& weight = weights.gate_up;
+        const InputRows inputs = normed(weights.ffn_norm, weight.form);
+        multiply(member_, weight, inputs, [&](int64_t panel, int64_t row, const Lanes* sums) {
+            store_gated(sums, panel, decoder_.ffn, workspace_.gated.row(row));
+        });
+        member_.meet();
+    }
+
+    const Decoder& decoder_;
+    const Step& step_;
+    const AttentionPlan& plan_;
+    float* residual_;
+    const Member& member_;
+    const StepWorkspace workspace_;
+    const RowPlaces places_;
+};
+
+}  // namespace
+}  // namespace quantgate
+
+extern "C" int64_t quantgate_step_bytes(const quantgate::Decoder* decoder, int64_t rows, int threads) {
+    return quantgate::StepWorkspace(nullptr, *decoder, rows, threads, 0).used;
+}
+
+// residual: float32 [rows, hidden], what the last layer leaves. workspace: quantgate_step_bytes for these rows and
+// threads, on a cache line of its own.
+extern "C" void quantgate_decoder_step(const quantgate::Decoder* decoder, const quantgate::Step* step, float* residual,
+                                       uint8_t* workspace, int threads) {
+    using namespace quantgate;
+    const bool decodes_only = step->rows == step->sequences;
+    const Sequences sequences{step->query_starts, step->context_lens, step->block_tables,
+                              decodes_only ? 0 : step->sequences};
+    const AttentionShape shape{decoder->heads,    decoder->kv_heads, decoder->head_dim,         step->block_size,
+                               step->max_blocks, 0,                 decoder->attention_scale};
+    // The caller's thread keeps it from step to step.
+    thread_local AttentionPlan plan;
+    plan.list(sequences, shape, threads);
+    const AttentionPlan& listed = plan;
+    auto run = [&](const Member& member) { StepRun(*decoder, *step, listed, residual, workspace, member).run(); };
+    run_as_team(threads, run);
+}
