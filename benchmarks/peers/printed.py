@@ -24,6 +24,10 @@ def print_comparison(document: Document, console: Console) -> None:
     if document["quality"] is not None:
         console.print(_quality(document["quality"]))
     console.print(_bars(document))
+    for bits, width in document["widths"].items():
+        if width["counts_not_because"]:
+            doubts = "; ".join(width["counts_not_because"])
+            console.print(f"{bits} bits do not count: {doubts}.", markup=False, highlight=False)
 
 
 def _arms(bits: str, width: Document) -> Table:
@@ -79,7 +83,7 @@ def _disturbance(arm: Document) -> str:
             for name, cores in noise["others"].items():
                 others[name] = max(others.get(name, 0.0), cores)
     named = ", ".join(f"{name} {cores:.2f}" for name, cores in sorted(others.items(), key=lambda each: -each[1]))
-    stolen = f", a hypervisor up to {arm['most_stolen_cores']:.2f}" if arm["most_stolen_cores"] else ""
+    stolen = f", a hypervisor up to {arm['most_stolen_cores']:.2f}" if arm["most_stolen_cores"] > NOTABLE_CORES else ""
     return (
         f"others used up to {arm['most_other_cores']:.2f} cores while it was measured{stolen}"
         f"{f' ({named})' if named else ''}"
@@ -115,7 +119,7 @@ def _bars(document: Document) -> Table:
     for bar in document["bars"]:
         doubts = document["widths"][str(bar["bits"])]["counts_not_because"]
         holds = "-" if bar["holds"] is None else "yes" if bar["holds"] else "no"
-        counts = f"no: {'; '.join(doubts)}" if doubts else "yes"
+        counts = "no" if doubts else "yes"
         cells = (
             str(bar["bar"]),
             str(bar["bits"]),

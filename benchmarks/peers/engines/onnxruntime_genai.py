@@ -47,8 +47,8 @@ DESCRIPTION = EngineDescription(
             "transformers==5.24.0",
         ),
         build("fp32"),
-        build("int8", "int8_block_size=32", "int8_accuracy_level=4"),
-        build("int4", "int4_block_size=32", "int4_accuracy_level=4"),
+        build("int8", "block_size=32", "accuracy_level=4"),
+        build("int4", "block_size=32", "accuracy_level=4"),
     ),
 )
 

@@ -27,7 +27,6 @@ WEIGHTS = {
     "int4-g128": "int4 groups of 128, symmetric",
 }
 BITS = {"fp": 16, "bf": 16, "int8": 8, "int4": 4}
-INT8_ACTIVATIONS = frozenset({"int8-w8a8"})
 
 
 def bits_of(scheme: str) -> int:
@@ -59,10 +58,7 @@ class Quantgate:
     @property
     def widths(self) -> Widths:
         info = self._llm.info
-        activations = info.compute_dtype
-        if info.scheme in INT8_ACTIVATIONS:
-            activations += ", int8 per token in products"
-        return Widths(WEIGHTS[info.scheme], activations, info.head_dtype, info.kv_dtype)
+        return Widths(WEIGHTS[info.scheme], info.compute_dtype, info.head_dtype, info.kv_dtype)
 
     def single(self, ids: list[int], tokens: int) -> SingleAnswer:
         # The clock that the engine stamps its tokens with.
