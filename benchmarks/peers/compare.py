@@ -67,16 +67,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.no_quality and "quantgate" in options.engines:
         tell("comparing quantgate's distributions with fp32's")
         quality = _quality([name for names in schemes.values() for name in names], options)
-    widths, shown = [], {}
+    widths: list[Width] = []
+    shown: dict[int, list[ArmResult]] = {}
+    document: dict[str, Any] = {}
     for bits in options.widths:
         arms = arms_of_width(bits, options.engines, schemes[bits])
         results = measure_arms(arms, settings, partial(start_arm, folder=folder, threads=options.threads), tell)
         shown[bits] = results
         widths.append(_width(bits, results))
-    document = _circumstances(settings) | comparison(widths, shown, quality)
+        document = _circumstances(settings) | comparison(widths, shown, quality)
+        if options.output is not None:
+            # After each width: an interruption loses one at most.
+            options.output.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     print_comparison(document, Console(width=TABLE_WIDTH))
-    if options.output is not None:
-        options.output.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def tell(text: str) -> None:

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.peers.catalog import PEERS
 from benchmarks.peers.engines.quantgate import MODEL
 from benchmarks.peers.peers_folder import PeersFolder
-from benchmarks.peers.steps import ModelSource, SetUpError, set_up_engine
+from benchmarks.peers.steps import ModelSource, set_up_engines
 
 from quantgate_engine.model.cache import appearing_whole, locked
 from quantgate_engine.model.catalog import resolve_model
@@ -56,16 +56,8 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=list(PEERS), default=list(PEERS), metavar="NAME")
     arguments = parser.parse_args()
     folder = PeersFolder(arguments.folder.resolve())
-    source = model_source(folder)
-    failed = 0
-    for name in arguments.only:
-        try:
-            set_up_engine(PEERS[name].description, folder, source, tell)
-            tell(f"{name}: ready")
-        except SetUpError as error:
-            failed += 1
-            tell(str(error))
-    return 1 if failed else 0
+    ready = set_up_engines([PEERS[name].description for name in arguments.only], folder, model_source(folder), tell)
+    return 0 if all(ready.values()) else 1
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -34,6 +34,23 @@ class ModelSource:
     hf: Path
     gguf: Path
     sha256: str
+
+
+def set_up_engines(
+    engines: Sequence[EngineDescription], folder: PeersFolder, source: ModelSource, tell: Tell
+) -> dict[str, bool]:
+    """Whether each is ready now. One that fails says why, and the next is set up all the same."""
+    ready = {}
+    for engine in engines:
+        try:
+            set_up_engine(engine, folder, source, tell)
+            tell(f"{engine.name}: ready")
+        except SetUpError as error:
+            tell(str(error))
+            ready[engine.name] = False
+        else:
+            ready[engine.name] = True
+    return ready
 
 
 def set_up_engine(engine: EngineDescription, folder: PeersFolder, source: ModelSource, tell: Tell) -> None:

@@ -34,9 +34,9 @@ def start_scripted(arm: Arm, folder: Path) -> WorkerProcess:
     return WorkerProcess(arm.name, command, dict(os.environ), folder / f"{arm.precision.name}.log")
 
 
-def settings(rounds: int = 1, timeout_s: float = 60.0) -> Settings:
+def settings(rounds: int = 1) -> Settings:
     cpus = sorted(os.sched_getaffinity(0))[:1]
-    return Settings(WORKLOAD, rounds, threads=1, cpus=cpus, models="models", timeout_s=timeout_s)
+    return Settings(WORKLOAD, rounds, threads=1, cpus=cpus, models="models", timeout_s=60.0)
 
 
 def made_up(

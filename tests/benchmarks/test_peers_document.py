@@ -7,6 +7,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from benchmarks.peers import compare
 from benchmarks.peers.arms import arms_of_width, start_arm
 from benchmarks.peers.bars import NEEDED_PEERS, Width
 from benchmarks.peers.catalog import ENGINES, PEERS
@@ -17,7 +18,7 @@ from benchmarks.peers.printed import print_comparison
 from benchmarks.peers.worker_process import WorkerError
 from benchmarks.peers.workload import read_workload
 from rich.console import Console
-from tests.benchmarks.scripted_arms import made_up
+from tests.benchmarks.scripted_arms import made_up, scripted_arm, start_scripted
 
 README = Path(__file__).parents[2] / "benchmarks" / "peers" / "README.md"
 DIVERGENCE = {"kl": 0.001, "decode_delta": 0.02, "top1_agreement": 0.98, "positions": 5}
@@ -99,6 +100,31 @@ def test_the_workload_is_what_the_bars_speak_of() -> None:
     small = workload.in_small()
     assert small.batch_output_tokens == 48
     assert small.active < len(small.batch_prompts)
+
+
+def test_the_script_measures_and_writes_what_ran_and_what_did_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arms = [scripted_arm("fast"), scripted_arm("dies-at-batch")]
+    monkeypatch.setattr(compare, "arms_of_width", lambda *_: arms)
+    monkeypatch.setattr(compare, "start_arm", lambda arm, folder, threads: start_scripted(arm, folder.logs))
+    output = tmp_path / "comparison.json"
+    words = ["--widths", "16", "8", "--rounds", "2", "--no-quality", "--folder", str(tmp_path), "--output", str(output)]
+    main([*words, "--threads", "1"])
+    document = json.loads(output.read_text())
+    assert (document["threads"], document["rounds"], len(document["cpus"])) == (1, 2, 1)
+    assert document["workload"]["batch_output_tokens"] == 2048
+    assert document["quality"] is None
+    for width in document["widths"].values():
+        fast, dead = (width["arms"][arm.name] for arm in arms)
+        # 100 tokens a second, of sixteen requests at once.
+        assert fast["batch_output_tok_s"]["values"] == pytest.approx([1600.0, 1600.0])
+        assert fast["failure"] is None
+        assert "died at batch" in dead["failure"]
+    assert [bar["holds"] for bar in document["bars"]] == [None] * len(document["bars"])
+    printed = capsys.readouterr()
+    assert "scripted dies-at-batch died at batch" in printed.out
+    assert "round 2 of 2: scripted fast" in printed.err
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,11 @@ def test_figures_come_from_what_the_engines_say(tmp_path: Path) -> None:
 
 
 def test_engines_that_fail_say_so_and_the_others_go_on(tmp_path: Path) -> None:
-    names = ("cannot-load", "dies-at-batch", "hangs-at-single", "raises", "short", "fast")
+    names = ("cannot-load", "dies-at-batch", "raises", "short", "fast")
     told: list[str] = []
     results = measure_arms(
         [scripted_arm(name) for name in names],
-        settings(rounds=2, timeout_s=3.0),
+        settings(rounds=2),
         partial(start_scripted, folder=tmp_path),
         told.append,
     )
@@ -57,7 +57,6 @@ def test_engines_that_fail_say_so_and_the_others_go_on(tmp_path: Path) -> None:
     for name, words in {
         "cannot-load": "failed to load: FileNotFoundError: models/weights is missing",
         "dies-at-batch": "died at batch (signal 6: out of memory)",
-        "hangs-at-single": "gave no answer to single within 3 s",
         "raises": "failed to single: RuntimeError: the cache is full",
         "short": "gave 10 tokens or answers where 11 were asked for",
     }.items():
@@ -66,7 +65,7 @@ def test_engines_that_fail_say_so_and_the_others_go_on(tmp_path: Path) -> None:
         assert words in failure
         assert "\n" not in failure
         assert failure in told
-    assert [result.ran for result in results] == [False] * 5 + [True]
+    assert [result.ran for result in results] == [False] * 4 + [True]
 
 
 def test_no_worker_outlives_an_interrupted_comparison(tmp_path: Path) -> None:

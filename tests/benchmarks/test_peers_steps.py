@@ -10,7 +10,7 @@ import pytest
 from benchmarks.peers import steps
 from benchmarks.peers.description import EngineDescription, Step
 from benchmarks.peers.peers_folder import PeersFolder
-from benchmarks.peers.steps import ModelSource, SetUpError, cause, set_up_engine
+from benchmarks.peers.steps import ModelSource, SetUpError, cause, set_up_engine, set_up_engines
 
 SOURCE = ModelSource(Path("hf"), Path("model.gguf"), "abc")
 
@@ -94,3 +94,12 @@ def test_the_cause_is_the_last_error_of_a_log(tmp_path: Path) -> None:
     assert cause(log, 1) == "only this"
     log.write_text("")
     assert cause(log, 7) == "exit code 7"
+
+
+def test_a_peer_that_fails_holds_up_no_other(folder: PeersFolder) -> None:
+    broken = replace(engine(Step("export", ("{python}", "-c", "raise SystemExit(3)"))), name="broken")
+    well = replace(engine(write("convert")), name="well", environment="another")
+    told: list[str] = []
+    assert set_up_engines([broken, well], folder, SOURCE, told.append) == {"broken": False, "well": True}
+    assert told[-1] == "well: ready"
+    assert "broken: export failed (exit code 3); its output is in" in told[2]
