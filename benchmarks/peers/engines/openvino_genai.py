@@ -27,9 +27,13 @@ DESCRIPTION = EngineDescription(
     environment="openvino-genai",
     distributions=("openvino", "openvino-genai", "nncf", "optimum-intel", "torch", "transformers"),
     precisions=(
-        Precision("fp16", 16, Widths("float16", "bfloat16", "float16", "engine's default for bfloat16 math")),
-        Precision("int8", 8, Widths("int8 per channel, asymmetric", "int8 groups in products", "int8", "uint8")),
-        Precision("int4", 4, Widths("int4 groups of 64, symmetric", "int8 groups in products", "int8", "uint8")),
+        Precision("fp16", 16, Widths("float16", "bfloat16", "float16", "bfloat16")),
+        Precision(
+            "int8", 8, Widths("int8 per channel, asymmetric", "bfloat16, int8 groups in products", "int8", "uint8")
+        ),
+        Precision(
+            "int4", 4, Widths("int4 groups of 64, symmetric", "bfloat16, int8 groups in products", "int8", "uint8")
+        ),
     ),
     steps=(
         pip_install("openvino-genai==2026.4.1.0", "optimum-intel==2.2.0", "nncf==3.4.0", "torch==2.13.0"),
