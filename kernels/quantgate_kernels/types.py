@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from quantgate_kernels.panel_weight import PanelWeight
+
 
 @dataclass(frozen=True, slots=True)
 class DenseWeight:
@@ -67,6 +69,29 @@ class Int8ChannelWeight:
 
 
 @dataclass(frozen=True, slots=True)
+class Int8DynamicWeight:
+    """Symmetric INT8 as in `Int8ChannelWeight`, for activations that are quantized to INT8 too, token by token.
+
+    codes: int8 [out, in] in -127..127; scales: float32 [out]. What a product with it is, to the bit:
+    `reference/int8_dynamic.py`.
+    """
+
+    codes: Tensor
+    scales: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.codes.shape[0], self.codes.shape[1]
+
+    @property
+    def label(self) -> str:
+        return "int8-w8a8"
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.codes, self.scales
+
+
+@dataclass(frozen=True, slots=True)
 class Int4GroupWeight:
     """Symmetric INT4, one scale per group of `group_size` inputs, two codes per byte.
 
@@ -120,10 +145,16 @@ class Int4TiledWeight:
         return self.tiles, self.scales_and_zeros
 
 
-LinearWeight = DenseWeight | DensePackedWeight | Int8ChannelWeight | Int4GroupWeight | Int4TiledWeight
+LinearWeight = (
+    DenseWeight | DensePackedWeight | Int8ChannelWeight | Int8DynamicWeight | Int4GroupWeight | Int4TiledWeight
+)
 
 
-def stored_bytes(weight: LinearWeight) -> int:
+StoredWeight = LinearWeight | PanelWeight
+"""What a kernel set may keep a weight as."""
+
+
+def stored_bytes(weight: StoredWeight) -> int:
     """Bytes that the weight's tensors really occupy, scales included."""
     return sum(tensor.numel() * tensor.element_size() for tensor in weight.tensors())
 

@@ -111,7 +111,9 @@ def test_every_scheme_of_every_kernel_set_names_its_paths():
         operations = {operation.split(".rows")[0].split("-g")[0] for operation in entry.paths}
         assert {"rms_norm", "rope_and_write_kv", "silu_and_mul", "attention.decode", "attention.prefill"} <= operations
         assert any(operation.startswith("linear.") for operation in operations)
-        assert entry.compute_dtype in ("float32", "bfloat16", "float16")
+        width, *linear_layers = entry.compute_dtype.split(", ")
+        assert width in ("float32", "bfloat16", "float16")
+        assert linear_layers == (["linear layers int8"] if entry.scheme == "int8-w8a8" else [])
 
 
 def test_processor_is_read_from_its_first_entry(monkeypatch, tmp_path):

@@ -32,10 +32,12 @@ ARMS = (
     Arm("cpu", "bf16", num_prompts=50),
     Arm("cpu", "fp32"),
     Arm("cpu", "int8-w8a16"),
+    Arm("cpu", "int8-w8a8"),
     Arm("cpu", "int4-g64"),
     Arm("cpu", "bf16", kv_dtype="int8"),
     Arm("reference", "bf16", num_prompts=6),
     Arm("reference", "fp32", num_prompts=6),
+    Arm("reference", "int8-w8a8", num_prompts=6),
 )
 
 

@@ -19,7 +19,7 @@ from quantgate_engine.quant.schemes import SCHEMES, find_scheme
 from quantgate_kernels.int4_packing import unpack_groups
 from quantgate_kernels.reference.linear import dequantize
 from quantgate_kernels.registry import make_kernel_set
-from quantgate_kernels.types import Int4GroupWeight, Int8ChannelWeight
+from quantgate_kernels.types import Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight
 
 FLOAT32 = Precision(torch.float32, torch.float32)
 BFLOAT16 = Precision(torch.bfloat16, torch.bfloat16)
@@ -38,6 +38,17 @@ def test_int8_by_hand() -> None:
     assert quantized.scales.tolist() == pytest.approx([0.01, 1.0])
 
 
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16])
+def test_int8_with_int8_activations_by_hand(precision: Precision) -> None:
+    """Scales stay in float32 whatever the activations are; 1.27 / 127 is no number of bfloat16."""
+    weight = torch.tensor([[1.27, -0.5, 0.004], [0.0, 0.0, 0.0]])
+    quantized = find_scheme("int8-w8a8").quantize(weight, precision)
+    assert isinstance(quantized, Int8DynamicWeight)
+    assert quantized.codes.tolist() == [[127, -50, 0], [0, 0, 0]]
+    assert quantized.scales.dtype == torch.float32
+    assert quantized.scales.tolist() == pytest.approx([0.01, 1.0])
+
+
 def test_int4_by_hand() -> None:
     weight = torch.zeros(1, 32)
     weight[0, :5] = torch.tensor([0.7, -0.7, 0.26, -0.04, 0.34])
@@ -49,7 +60,7 @@ def test_int4_by_hand() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    name=st.sampled_from(["int8-w8a16", "int4-g32", "int4-g64", "int4-g128"]),
+    name=st.sampled_from(["int8-w8a16", "int8-w8a8", "int4-g32", "int4-g64", "int4-g128"]),
     precision=st.sampled_from([FLOAT32, BFLOAT16]),
     seed=st.integers(0, 10_000),
     size=st.floats(1e-3, 1e3),
@@ -59,7 +70,7 @@ def test_no_weight_moves_by_more_than_half_a_step(name: str, precision: Precisio
     weight = random_weight(6, 256, seed) * size
     quantized = find_scheme(name).quantize(weight, precision)
     moved = (dequantize(quantized) - weight).abs()
-    group = 256 if name == "int8-w8a16" else int(name.removeprefix("int4-g"))
+    group = 256 if name.startswith("int8") else int(name.removeprefix("int4-g"))
     scales = quantized.tensors()[1].float().view(6, -1, 1)
     bound = torch.maximum(scales / 2, weight.view(6, -1, group).abs() * 2**-8)
     assert (moved.view(6, -1, group) <= bound * (1 + 1e-5)).all()
@@ -103,19 +114,20 @@ def test_the_16_bit_baseline_is_never_emulated(monkeypatch: pytest.MonkeyPatch) 
     assert fastest_16_bit_precision(torch.device("cuda")) == Precision(torch.float16, torch.float16)
 
 
-@pytest.mark.parametrize("scheme", ["fp16", "int8-w8a16", "int4-g64"])
+@pytest.mark.parametrize("scheme", ["fp16", "int8-w8a16", "int8-w8a8", "int4-g64"])
 def test_a_cpu_without_bfloat16_serves_every_scheme(
     scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
     folder, model = save_tiny_model(tmp_path)
     executor = TorchExecutor.load(folder, scheme, EngineConfig())
-    assert (executor.info.compute_dtype, executor.info.head_dtype) == ("float32", "float16")
+    linear_layers = ", linear layers int8" if scheme == "int8-w8a8" else ""
+    assert (executor.info.compute_dtype, executor.info.head_dtype) == (f"float32{linear_layers}", "float16")
     tokens = list(range(3, 40))
     with torch.no_grad():
         expected = model(torch.tensor([tokens])).logits[0].log_softmax(-1)
     divergence = (expected.exp() * (expected - executor.logits(tokens).log_softmax(-1))).sum(-1).mean()
-    assert divergence < {"fp16": 1e-4, "int8-w8a16": 0.05, "int4-g64": 5.0}[scheme]
+    assert divergence < {"fp16": 1e-4, "int8-w8a16": 0.05, "int8-w8a8": 0.5, "int4-g64": 5.0}[scheme]
 
 
 def test_info_tells_what_is_really_stored(tmp_path: Path) -> None:
@@ -127,10 +139,12 @@ def test_info_tells_what_is_really_stored(tmp_path: Path) -> None:
     assert (loaded["fp32"].weight_bytes, loaded["fp32"].linear_weight_bytes) == (4 * everything, 4 * linear)
     assert (loaded["bf16"].weight_bytes, loaded["bf16"].linear_weight_bytes) == (2 * everything, 2 * linear)
     assert linear < loaded["int8-w8a16"].linear_weight_bytes < 1.05 * linear
+    assert linear < loaded["int8-w8a8"].linear_weight_bytes < 1.05 * linear
     assert loaded["int4-g64"].linear_weight_bytes < 0.60 * loaded["int8-w8a16"].linear_weight_bytes
     for info in loaded.values():
         assert (info.head_dtype == "float32") == (info.scheme == "fp32")
-        assert info.kv_dtype == info.compute_dtype
+        rounded_further = ", linear layers int8" if info.scheme == "int8-w8a8" else ""
+        assert info.compute_dtype == info.kv_dtype + rounded_further
         assert (info.name, info.kernel_set) == ("tiny-llama", make_kernel_set().name)
 
 
@@ -144,10 +158,10 @@ def test_more_bits_come_closer_to_the_model(tmp_path: Path) -> None:
         logprobs = TorchExecutor.load(folder, scheme, EngineConfig()).logits(tokens).log_softmax(-1)
         return float((expected.exp() * (expected - logprobs)).sum(-1).mean())
 
-    distances = [divergence(scheme) for scheme in ("fp32", "fp16", "int8-w8a16", "int4-g64")]
+    distances = [divergence(scheme) for scheme in ("fp32", "fp16", "int8-w8a16", "int8-w8a8", "int4-g64")]
     assert distances == sorted(distances)
     assert distances[0] < 1e-6
-    assert distances[3] > 10 * distances[2]
+    assert distances[4] > 10 * distances[2]
 
 
 def test_a_perturbation_is_seeded_proportional_and_reaches_every_linear_layer(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from quantgate_engine.model_info import ModelInfo
 from quantgate_engine.quant.perturbation import WeightPerturbation
 from quantgate_engine.quant.schemes import find_scheme
 from quantgate_engine.sampling.sampler import SamplingRow, sample
+from quantgate_engine.sampling_params import LogitsNeed
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.registry import make_kernel_set
 from quantgate_kernels.types import KVLayer, dtype_name, stored_bytes
@@ -46,7 +47,7 @@ class TorchExecutor:
         self.eos_token_ids = model.eos_token_ids
         self._decoder = decoder
         self._kv_format = kv_format
-        self._device = decoder.weights.embedding.device
+        self._device = decoder.weights.device
         self.cache_identity: tuple[str, ...] = (info.weights_sha256, info.scheme, info.kv_dtype, info.kernel_set)
         # Again, because by now the weights have taken their share, and other engines over them theirs.
         require_cache_fits(config, model, kv_format, self._device)
@@ -101,7 +102,7 @@ class TorchExecutor:
             weight_bytes=weights.stored_bytes(),
             linear_weight_bytes=sum(stored_bytes(projection.weight) for projection in weights.projections()),
             load_seconds=(clock.now_ns() - started_ns) / 1e9,
-            compute_dtype=dtype_name(precision.compute),
+            compute_dtype=chosen.arithmetic(precision),
             head_dtype=dtype_name(precision.storage),
             kv_dtype=kv_format.name,
             kv_bytes_per_token=kv_format.bytes_per_token(model),
@@ -152,25 +153,29 @@ class TorchExecutor:
     def _draw(
         self, sequences: tuple[ScheduledSequence, ...], hidden: Tensor, ends: tuple[int, ...]
     ) -> dict[int, SampledToken]:
-        """The tokens of the sequences that are to draw one, by index.
-
-        Those that want probabilities or change logits need all of them exact, the others the best: neither pays for the
-        other.
-        """
+        """The tokens of the sequences that are to draw one, by index; no sequence pays for what another one needs."""
         drawn: dict[int, SampledToken] = {}
-        for exact in (False, True):
+        for need in LogitsNeed:
             rows = [
                 index
                 for index, sequence in enumerate(sequences)
-                if sequence.sample and sequence.params.needs_all_logits == exact
+                if sequence.sample and sequence.params.logits_need is need
             ]
             if rows:
                 last = torch.tensor([ends[index] - 1 for index in rows], device=self._device)
-                logits = self._decoder.logits(hidden.index_select(0, last), exact=exact)
-                drawn.update(
-                    zip(rows, sample(logits, [_sampling_row(sequences[index]) for index in rows]), strict=True)
-                )
+                chosen = [_sampling_row(sequences[index]) for index in rows]
+                drawn.update(zip(rows, self._sample(hidden.index_select(0, last), chosen, need), strict=True))
         return drawn
+
+    def _sample(self, hidden: Tensor, rows: list[SamplingRow], need: LogitsNeed) -> list[SampledToken]:
+        """hidden [R, hidden], one row per entry of `rows`."""
+        if need is not LogitsNeed.BEST:
+            return sample(self._decoder.logits(hidden, exact=need is LogitsNeed.ALL), rows)
+        best: list[int] = self._decoder.best_tokens(hidden).tolist()
+        return [
+            SampledToken(token if row.forced_token_id is None else row.forced_token_id)
+            for token, row in zip(best, rows, strict=True)
+        ]
 
     def _forward(
         self, sequences: tuple[ScheduledSequence, ...], cache: tuple[KVLayer, ...]

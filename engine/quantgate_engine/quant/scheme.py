@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from quantgate_engine.quant.precision import Precision
-from quantgate_kernels.types import LinearWeight
+from quantgate_kernels.types import LinearWeight, dtype_name
 
 
 def any_inputs(_inputs: Mapping[str, int]) -> None:
@@ -24,6 +24,7 @@ class Scheme:
     quantize: (weight float32 [out, in], precision) -> the stored weight; each output channel on its own, so that layers
         may be stacked along their outputs before or after.
     check_inputs: (layer name -> its number of inputs) raises ConfigurationError where the scheme does not fit a layer.
+    linear_operands: to what the products of linear layers round activations; None where they take them as they are.
     """
 
     name: str
@@ -31,3 +32,9 @@ class Scheme:
     precision: Callable[[torch.device], Precision]
     quantize: Callable[[Tensor, Precision], LinearWeight]
     check_inputs: Callable[[Mapping[str, int]], None] = any_inputs
+    linear_operands: str | None = None
+
+    def arithmetic(self, precision: Precision) -> str:
+        """The widths of activations, for manifests: `bfloat16`, or `bfloat16, linear layers int8`."""
+        computed = dtype_name(precision.compute)
+        return computed if self.linear_operands is None else f"{computed}, linear layers {self.linear_operands}"

@@ -6,6 +6,7 @@ from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.quant.dense import store_dense
 from quantgate_engine.quant.int4_group import OFFERED_GROUP_SIZES, int4_group_scheme
 from quantgate_engine.quant.int8_channel import quantize_int8_channel
+from quantgate_engine.quant.int8_dynamic import quantize_int8_dynamic
 from quantgate_engine.quant.precision import bfloat16_precision, fastest_16_bit_precision, float32_precision
 from quantgate_engine.quant.scheme import Scheme
 
@@ -20,6 +21,13 @@ SCHEMES: dict[str, Scheme] = {
             "INT8 weights, symmetric round-to-nearest, one scale per output channel; 16-bit activations",
             fastest_16_bit_precision,
             quantize_int8_channel,
+        ),
+        Scheme(
+            "int8-w8a8",
+            "INT8 weights, symmetric round-to-nearest, one scale per output channel; INT8 activations, one per token",
+            fastest_16_bit_precision,
+            quantize_int8_dynamic,
+            linear_operands="int8",
         ),
         *(int4_group_scheme(group_size) for group_size in OFFERED_GROUP_SIZES),
     )

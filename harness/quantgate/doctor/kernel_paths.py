@@ -17,7 +17,10 @@ PROBE_ROWS = (1, 16, 256)
 
 @dataclass(frozen=True, slots=True)
 class SchemePaths:
-    """`paths`: operation and row class -> implementation, as the kernel set records them."""
+    """`paths`: operation and row class -> implementation, as the kernel set records them.
+
+    `compute_dtype`: as in `ModelInfo`.
+    """
 
     kernel_set: str
     scheme: str
@@ -60,7 +63,7 @@ def _probe(kernel_set: str, scheme_name: str) -> SchemePaths:
     with torch.inference_mode():
         # Any weight takes the same path: the choice goes by form and row count.
         values = torch.eye(PROBE_WIDTH)
-        weight = kernels.stored_form(scheme.quantize(values, precision))
+        weight = kernels.stored_form(scheme.quantize(values, precision), precision.compute)
         head = DenseWeight(values.to(precision.storage))
         for rows in PROBE_ROWS:
             x = torch.ones(rows, PROBE_WIDTH, dtype=precision.compute)
@@ -70,7 +73,7 @@ def _probe(kernel_set: str, scheme_name: str) -> SchemePaths:
             kernels.rms_norm(x, x[0], 1.0)
             _attend(kernels, rows, precision.compute)
     return SchemePaths(
-        kernel_set, scheme_name, dtype_name(precision.storage), dtype_name(precision.compute), dict(kernels.paths)
+        kernel_set, scheme_name, dtype_name(precision.storage), scheme.arithmetic(precision), dict(kernels.paths)
     )
 
 

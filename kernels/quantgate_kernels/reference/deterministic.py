@@ -18,7 +18,7 @@ from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.reference.lone_rows import attend_alone, plan_seen_slots, rows_of
 from quantgate_kernels.reference.paged_rows import path_over
 from quantgate_kernels.reference.step_plans import StepPlans
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
+from quantgate_kernels.types import AttentionBatch, DenseWeight, Int8DynamicWeight, KVLayer, LinearWeight, StoredWeight
 
 
 class DeterministicReferenceKernels(ReferenceKernels):
@@ -31,7 +31,7 @@ class DeterministicReferenceKernels(ReferenceKernels):
         self._seen_slots = StepPlans(plan_seen_slots)
 
     @override
-    def stored_form(self, weight: LinearWeight) -> LinearWeight:
+    def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
         """As it is: packed forms are multiplied by operators that divide their sums among threads as they like."""
         return weight
 
@@ -68,7 +68,10 @@ class DeterministicReferenceKernels(ReferenceKernels):
         return torch.cat([silu_and_mul(row) for row in rows_of(gate_up)])
 
     @override
-    def linear(self, x: Tensor, weight: LinearWeight, bias: Tensor | None = None) -> Tensor:
+    def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
+        if isinstance(weight, Int8DynamicWeight):
+            # Each of its operations is exact or rounds one number by itself: rows do not meet in it.
+            return super().linear(x, weight, bias)
         multiply = super().linear
         return torch.cat([multiply(row, weight, bias) for row in rows_of(x)])
 

@@ -10,14 +10,16 @@ import torch
 from torch import Tensor
 
 from quantgate_kernels.int4_packing import dequantize_groups
-from quantgate_kernels.reference import dense, int4, int8
+from quantgate_kernels.reference import dense, int4, int8, int8_dynamic
 from quantgate_kernels.types import (
     DensePackedWeight,
     DenseWeight,
     Int4GroupWeight,
     Int4TiledWeight,
     Int8ChannelWeight,
+    Int8DynamicWeight,
     LinearWeight,
+    StoredWeight,
 )
 
 
@@ -49,6 +51,10 @@ ROW_PATHS: dict[type, tuple[RowPath, ...]] = {
         RowPath(8, "aten._weight_int8pack_mm", int8.multiply_packed, int8.has_packed_product),
         RowPath(None, "convert codes, torch.linear, scale", int8.multiply_converted),
     ),
+    Int8DynamicWeight: (
+        RowPath(None, "quantize rows, torch._int_mm", int8_dynamic.multiply_in_int32, int8_dynamic.has_int32_product),
+        RowPath(None, "quantize rows, exact float32 products in chunks", int8_dynamic.multiply_in_chunks),
+    ),
     Int4TiledWeight: (
         RowPath(48, "aten._weight_int4pack_mm_for_cpu", int4.multiply_tiled, int4.reads_tiles),
         RowPath(None, "dequantize tiles, torch.bmm", int4.multiply_dequantized_tiles),
@@ -57,7 +63,7 @@ ROW_PATHS: dict[type, tuple[RowPath, ...]] = {
 }
 
 
-def multiply(x: Tensor, weight: LinearWeight, paths: dict[str, str]) -> Tensor:
+def multiply(x: Tensor, weight: StoredWeight, paths: dict[str, str]) -> Tensor:
     """x [T, in] -> [T, out]; notes in `paths` which way was taken for this form and class of row counts."""
     for candidate in ROW_PATHS[type(weight)]:
         if candidate.takes(x):
@@ -77,12 +83,15 @@ def stored_form(weight: LinearWeight) -> LinearWeight:
 
 
 def dequantize(weight: LinearWeight) -> Tensor:
-    """float32 [out, in]: what the stored form stands for, by definition. Every kernel is checked against it."""
+    """float32 [out, in]: what the stored form stands for, by definition. Every kernel is checked against it.
+
+    Products with an `Int8DynamicWeight` also round their activations: `reference/int8_dynamic.py` defines them.
+    """
     if isinstance(weight, DenseWeight):
         return weight.weight.float()
     if isinstance(weight, DensePackedWeight):
         return dense.unpack(weight).weight.float()
-    if isinstance(weight, Int8ChannelWeight):
+    if isinstance(weight, Int8ChannelWeight | Int8DynamicWeight):
         return weight.codes.float() * weight.scales.float().unsqueeze(1)
     groups = int4.untile(weight) if isinstance(weight, Int4TiledWeight) else weight
     return dequantize_groups(groups, torch.float32)
