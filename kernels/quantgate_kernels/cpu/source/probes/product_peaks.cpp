@@ -4,27 +4,22 @@
 // rounding: callers ask for less than 2^19 rounds.
 #include <atomic>
 
-#include "common/intrinsics.h"
-#include "common/lanes.h"
+#include "probes/one_register.h"
 #include "probes/timing.h"
 
 namespace quantgate {
 namespace {
 
-#if QUANTGATE_AVX512
+// As many as are enough for any processor, and few enough for 16 registers.
 constexpr int SUMS = 12;
-#else
-// Sixteen numbers take two to four of the 16 or 32 registers there.
-constexpr int SUMS = 5;
-#endif
 
 // Read anew by each piece of work: to the compiler, no two pieces are alike, and no multiplication is by one.
 volatile float float_one = 1.0f;
 
-// sum + 1 x 1 in each of 16 lanes.
+// sum + 1 x 1 in each lane.
 struct Float32 {
-    using Sum = Lanes;
-    const Lanes one = Lanes{} + float_one;
+    using Sum = OneRegister;
+    const Sum one = Sum{} + float_one;
 
     static Sum all(int number) { return Sum{} + static_cast<float>(number); }
 
@@ -80,7 +75,8 @@ int64_t multiply_adds(int64_t rounds) {
     typename Arithmetic::Sum total = Arithmetic::all(-SUMS * (SUMS - 1) / 2);
     for (int sum = 0; sum < SUMS; ++sum) total += sums[sum];
     int64_t made = 0;
-    for (int lane = 0; lane < LANES; ++lane) made += static_cast<int64_t>(total[lane]);
+    constexpr int64_t lanes = sizeof total / sizeof total[0];
+    for (int64_t lane = 0; lane < lanes; ++lane) made += static_cast<int64_t>(total[lane]);
     return made;
 }
 

@@ -2,7 +2,7 @@
 // Every number is one, so that the sum counts the numbers that were really read.
 #include <atomic>
 
-#include "common/lanes.h"
+#include "probes/one_register.h"
 #include "probes/timing.h"
 
 namespace quantgate {
@@ -12,15 +12,21 @@ constexpr int64_t PIECE_NUMBERS = 1 << 18;
 constexpr int64_t SUMS = 8;
 
 int64_t count_of(const float* ones, int64_t numbers) {
-    Lanes sums[SUMS] = {};
+    OneRegister sums[SUMS] = {};
     int64_t done = 0;
-    for (; done + SUMS * LANES <= numbers; done += SUMS * LANES) {
-        for (int64_t sum = 0; sum < SUMS; ++sum) sums[sum] += load(ones + done + sum * LANES);
+    for (; done + SUMS * REGISTER_NUMBERS <= numbers; done += SUMS * REGISTER_NUMBERS) {
+        for (int64_t sum = 0; sum < SUMS; ++sum) {
+            OneRegister next;
+            std::memcpy(&next, ones + done + sum * REGISTER_NUMBERS, sizeof next);
+            sums[sum] += next;
+        }
     }
-    float rest = 0.0f;
-    for (; done < numbers; ++done) rest += ones[done];
-    for (int64_t sum = 0; sum < SUMS; ++sum) rest += sum_of(sums[sum]);
-    return static_cast<int64_t>(rest);
+    OneRegister total = {};
+    for (int64_t sum = 0; sum < SUMS; ++sum) total += sums[sum];
+    float counted = 0.0f;
+    for (int64_t lane = 0; lane < REGISTER_NUMBERS; ++lane) counted += total[lane];
+    for (; done < numbers; ++done) counted += ones[done];
+    return static_cast<int64_t>(counted);
 }
 
 int64_t read_all(const float* ones, int64_t numbers, int threads, double* seconds) {
