@@ -51,7 +51,7 @@ def multiply_in_chunks(x: Tensor, weight: Int8DynamicWeight) -> Tensor:
     """
     codes, scales = quantize_rows(x.float())
     sums = torch.zeros(x.shape[0], weight.shape[0], dtype=torch.float64, device=x.device)
-    chunks = (part.split(MOST_INPUTS_IN_FLOAT32, dim=1) for part in (codes, weight.codes))
+    chunks = (torch.split(part, MOST_INPUTS_IN_FLOAT32, dim=1) for part in (codes, weight.codes))
     for left, right in zip(*chunks, strict=True):
         sums += F.linear(left.float(), right.float())
     return _scaled(sums, scales, weight, x.dtype)
