@@ -12,7 +12,7 @@ class ModelInfo:
 
     weight_bytes: bytes of all weight tensors, each counted once (a tied head is the embedding).
     linear_weight_bytes: those of the decoder's linear layers, scales included, biases and the head not.
-    compute_dtype: of activations; `bfloat16, linear layers int8` where the products of linear layers round them further.
+    compute_dtype: of activations; `bfloat16, linear layers int8` where products of linear layers round them further.
     head_dtype: in which embedding and head are stored; kv_dtype: of the cache.
     kv_bytes_per_token: keys and values of all layers for one token, scales included where kv_dtype is int8.
     kernel_paths: which implementation each operation took so far; it fills as operations run.

@@ -25,8 +25,8 @@ class KernelSet(Protocol):
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
         """The form in which this set multiplies rows of dtype `compute` by `weight`.
 
-        Called once at load; it replaces the given form. split: the outputs are gates, then ups; a set whose step program
-        multiplies the two as they are computed may lay them out side by side, and then only its program reads them.
+        Called once at load; it replaces the given form. split: the outputs are gates, then ups; a set whose step
+        program multiplies the two as they are computed may lay them out side by side, for its program alone.
         """
         ...
 

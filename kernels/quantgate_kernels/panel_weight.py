@@ -1,4 +1,4 @@
-"""The form in which the `cpu` kernels keep a weight: panels of 32 outputs, in the order in which a product reads them."""
+"""The form in which C++ products read a weight: panels of 32 outputs, each from its front to its back."""
 
 from __future__ import annotations
 

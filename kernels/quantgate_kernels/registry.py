@@ -24,7 +24,6 @@ KERNEL_SETS: dict[str, Callable[[], KernelSet]] = {
 DETERMINISTIC_SETS: dict[str, Callable[[], KernelSet]] = {
     ReferenceKernels.name: DeterministicReferenceKernels,
     CpuKernels.name: DeterministicCpuKernels,
-    PanelCpuKernels.name: DeterministicCpuKernels,
 }
 """By the name of a set, its variant whose rows depend on nothing but themselves and their context."""
 

@@ -82,7 +82,7 @@ def test_tiles_hold_the_same_codes_and_scales(group_size: int) -> None:
 @pytest.mark.parametrize("outputs", [63, 96])
 def test_outputs_that_fill_no_tile_stay_in_groups(outputs: int) -> None:
     weight = int4_weight(outputs, 64, 32, torch.bfloat16)
-    assert ReferenceKernels().stored_form(weight) is weight
+    assert ReferenceKernels().stored_form(weight, torch.bfloat16) is weight
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -99,7 +99,7 @@ def test_every_path_multiplies_by_the_dequantized_weight(form: str, rows: int, d
     else:
         weight = int4_weight(outputs, inputs, int(form.removeprefix("int4-g")), dtype)
     kernels = ReferenceKernels()
-    stored = kernels.stored_form(weight)
+    stored = kernels.stored_form(weight, dtype)
     x = random_normal(rows, inputs, seed=5).to(dtype)
     product = kernels.linear(x, stored)
     exact = x.double() @ dequantize(weight).double().t()
@@ -111,7 +111,7 @@ def test_every_path_multiplies_by_the_dequantized_weight(form: str, rows: int, d
 
 def test_a_packed_weight_keeps_its_bits_its_size_and_its_products() -> None:
     weight = DenseWeight(random_normal(192, 128).bfloat16())
-    packed = ReferenceKernels().stored_form(weight)
+    packed = ReferenceKernels().stored_form(weight, torch.bfloat16)
     if not isinstance(packed, DensePackedWeight):
         pytest.skip("torch has no packed bfloat16 product here; weights stay plain")
     assert (packed.shape, stored_bytes(packed), packed.label) == (weight.shape, stored_bytes(weight), "bfloat16")
@@ -121,7 +121,7 @@ def test_a_packed_weight_keeps_its_bits_its_size_and_its_products() -> None:
 @pytest.mark.parametrize("shape", [(192, 100), (100, 192)])
 def test_weights_that_packing_would_pad_stay_plain(shape: tuple[int, int]) -> None:
     weight = DenseWeight(random_normal(*shape).bfloat16())
-    assert ReferenceKernels().stored_form(weight) is weight
+    assert ReferenceKernels().stored_form(weight, torch.bfloat16) is weight
 
 
 def test_bias_is_added() -> None:

@@ -125,7 +125,8 @@ class _Keeper:
 
 def lay_out_decoder(weights: DecoderWeights, shape: DecoderShape) -> LaidOutDecoder:
     """Every weight must be in panels."""
-    assert isinstance(weights.embedding, PanelWeight) and isinstance(weights.head, PanelWeight)
+    assert isinstance(weights.embedding, PanelWeight)
+    assert isinstance(weights.head, PanelWeight)
     keeper = _Keeper()
     layers = (LayerWeightsLayout * len(weights.layers))(
         *(_layer(keeper, layer, window) for layer, window in zip(weights.layers, shape.windows, strict=True))

@@ -83,7 +83,7 @@ def bind(path: Path) -> dict[torch.dtype, Functions]:
     library.quantgate_use_team.argtypes = (POINTER, POINTER)
     library.quantgate_use_team.restype = None
     library.quantgate_use_team(*_team_of_torch())
-    sixteen_bit = {
+    sixteen_bit: dict[str, Any] = {
         "head_rescore": _function(library, "quantgate_head_rescore_bfloat16", HEAD_RESCORE),
         "expand_int4": _function(library, "quantgate_expand_int4_bfloat16", EXPAND_INT4),
         "panel_linear": _function(library, "quantgate_panel_linear", PANEL_LINEAR),
@@ -100,7 +100,7 @@ def bind(path: Path) -> dict[torch.dtype, Functions]:
     }
 
 
-def _of_both_dtypes(library: ctypes.CDLL, dtype: torch.dtype) -> dict[str, Callable[..., None]]:
+def _of_both_dtypes(library: ctypes.CDLL, dtype: torch.dtype) -> dict[str, Any]:
     return {
         operation: _function(library, f"quantgate_{operation}_{dtype_name(dtype)}", argument_types)
         for operation, argument_types in SIGNATURES.items()

@@ -42,8 +42,8 @@ class PanelCpuKernels(CpuKernels):
 
     @override
     def step_program(self, weights: DecoderWeights, shape: DecoderShape) -> StepProgram | None:
-        functions = self._functions[weights.final_norm.dtype].step if weights.final_norm.dtype in self._functions else None
-        if functions is None:
+        functions = self._functions[torch.bfloat16].step
+        if functions is None or weights.final_norm.dtype != torch.bfloat16:
             return None
         for label in sorted({projection.weight.label for projection in weights.projections()}):
             self.paths[f"linear.{label}"] = f"{STEP_PATH}, panels"

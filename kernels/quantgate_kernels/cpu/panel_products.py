@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from quantgate_kernels.cpu.library import Functions
-from quantgate_kernels.panel_weight import PanelWeight
 from quantgate_kernels.cpu.panels import panel_bias
+from quantgate_kernels.panel_weight import PanelWeight
 
 
 class PanelProducts:
@@ -25,7 +25,8 @@ class PanelProducts:
         return self._multiply(x, weight, torch.float32, None)
 
     def _multiply(self, x: Tensor, weight: PanelWeight, dtype: torch.dtype, bias: Tensor | None) -> Tensor:
-        assert self._panel_linear is not None and not weight.split
+        assert self._panel_linear is not None
+        assert not weight.split
         rows = x.contiguous()
         out = torch.empty((x.shape[0], weight.outputs), dtype=dtype)
         # Held until the call returns: the kernel reads its memory.

@@ -9,18 +9,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from quantgate_kernels.panel_weight import PANEL_OUTPUTS, PanelForm, PanelWeight
 from quantgate_kernels.int4_packing import ZERO_CODE, unpack_groups
-from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight
+from quantgate_kernels.panel_weight import PANEL_OUTPUTS, PanelForm, PanelWeight
+from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight, LinearWeight
 
 UNIT_OUTPUTS = 16
-INT4_STEP_INPUTS = 8
 
 
-def pack(
-    weight: DenseWeight | Int8ChannelWeight | Int4GroupWeight | Int8DynamicWeight, *, split: bool = False
-) -> PanelWeight:
-    """`weight` [out, in] in panels; a dense one must be bfloat16, and INT4 groups hold a multiple of 8 inputs.
+def pack(weight: LinearWeight, *, split: bool = False) -> PanelWeight:
+    """`weight` [out, in], as a scheme makes it, in panels; a dense one must be bfloat16.
+
+    INT4 groups must hold a multiple of 8 inputs.
 
     split: the first half of the outputs are gates and the second half ups; each panel gets 16 of both, so that one
     product has what silu(gate) * up needs. The outputs must then be a multiple of 2.
@@ -56,9 +55,7 @@ def panel_bias(bias: Tensor, *, split: bool = False) -> Tensor:
 def _pack_dense(weight: DenseWeight, split: bool) -> PanelWeight:
     outputs, inputs = weight.shape
     data = _to_steps(_to_panels(weight.weight, split), 2)
-    return PanelWeight(
-        PanelForm.BFLOAT16, _as_bytes(data), None, None, outputs, inputs, 0, weight.label, split
-    )
+    return PanelWeight(PanelForm.BFLOAT16, _as_bytes(data), None, None, outputs, inputs, 0, weight.label, split)
 
 
 def _pack_int8(weight: Int8ChannelWeight, split: bool) -> PanelWeight:
@@ -95,27 +92,29 @@ _PACKERS: dict[type, Callable[[Any, bool], PanelWeight]] = {
 
 def _to_panels(rows: Tensor, split: bool) -> Tensor:
     """[out, n] -> [panels, 32, n]; what is missing of the last panel is zeros."""
+    inputs = rows.shape[1]
     if split:
-        gates, ups = (_padded_rows(half, UNIT_OUTPUTS).unflatten(0, (-1, UNIT_OUTPUTS)) for half in rows.chunk(2))
-        return torch.cat((gates, ups), dim=1)
-    return _padded_rows(rows, PANEL_OUTPUTS).unflatten(0, (-1, PANEL_OUTPUTS))
+        halves = (_padded_rows(half, UNIT_OUTPUTS).reshape(-1, UNIT_OUTPUTS, inputs) for half in rows.chunk(2))
+        return torch.cat(tuple(halves), dim=1)
+    return _padded_rows(rows, PANEL_OUTPUTS).reshape(-1, PANEL_OUTPUTS, inputs)
 
 
 def _from_panels(panels: Tensor, outputs: int, split: bool) -> Tensor:
     if split:
-        halves = (half.flatten(0, 1)[: outputs // 2] for half in panels.split(UNIT_OUTPUTS, dim=1))
+        halves = (half.flatten(0, 1)[: outputs // 2] for half in torch.split(panels, UNIT_OUTPUTS, dim=1))
         return torch.cat(tuple(halves))
     return panels.flatten(0, 1)[:outputs]
 
 
 def _to_steps(panels: Tensor, step: int) -> Tensor:
     """[panels, 32, inputs] -> [panels, steps, 32, step]."""
-    return _padded_inputs(panels, step).unflatten(2, (-1, step)).transpose(1, 2).contiguous()
+    padded = _padded_inputs(panels, step)
+    return padded.reshape(len(panels), PANEL_OUTPUTS, -1, step).transpose(1, 2).contiguous()
 
 
 def _from_steps(data: Tensor, step: int) -> Tensor:
     """[panels, numbers] -> [panels, 32, inputs], padding included."""
-    return data.unflatten(1, (-1, PANEL_OUTPUTS, step)).transpose(1, 2).flatten(2)
+    return data.view(len(data), -1, PANEL_OUTPUTS, step).transpose(1, 2).flatten(2)
 
 
 def _to_words(codes: Tensor) -> Tensor:
@@ -123,14 +122,14 @@ def _to_words(codes: Tensor) -> Tensor:
 
     Nibble n of the word of input j holds the code of input 2 n + j of the step.
     """
-    nibbles = codes.unflatten(2, (-1, 4, 2)).permute(0, 2, 1, 4, 3)
+    nibbles = codes.view(len(codes), PANEL_OUTPUTS, -1, 4, 2).permute(0, 2, 1, 4, 3)
     low, high = nibbles[..., 0::2], nibbles[..., 1::2]
     return (low | (high << 4)).contiguous()
 
 
 def _from_words(data: Tensor) -> Tensor:
     """uint8 [panels, bytes] -> codes [panels, 32, inputs]."""
-    words = data.unflatten(1, (-1, PANEL_OUTPUTS, 2, 2))
+    words = data.view(len(data), -1, PANEL_OUTPUTS, 2, 2)
     nibbles = torch.stack((words & 15, words >> 4), dim=-1).flatten(4)
     return nibbles.permute(0, 2, 1, 4, 3).flatten(2)
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from typing_extensions import override
 
+from quantgate_kernels.kernel_set import KernelSet
+from quantgate_kernels.layers import DecoderShape, DecoderWeights, TableWeight
 from quantgate_kernels.reference.attention import attend, plan_attention
 from quantgate_kernels.reference.head import head_logits
 from quantgate_kernels.reference.linear import multiply, stored_form
 from quantgate_kernels.reference.paged_rows import path_over, write_rows
 from quantgate_kernels.reference.spread import spread
 from quantgate_kernels.reference.step_plans import StepPlans
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight
+from quantgate_kernels.step_program import StepProgram
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight, StoredWeight
 
 
-class ReferenceKernels:
+class ReferenceKernels(KernelSet):
     """Implements `KernelSet`."""
 
     name = "reference"
@@ -24,8 +28,17 @@ class ReferenceKernels:
         self.paths: dict[str, str] = {}
         self._plans = StepPlans(plan_attention)
 
-    def stored_form(self, weight: LinearWeight) -> LinearWeight:
+    @override
+    def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
         return stored_form(weight)
+
+    @override
+    def stored_table(self, weight: DenseWeight, compute: torch.dtype) -> TableWeight:
+        return weight
+
+    @override
+    def step_program(self, weights: DecoderWeights, shape: DecoderShape) -> StepProgram | None:
+        return None
 
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """y = x / sqrt(mean(x^2) + eps) * weight in float32, rounded once (Zhang, Sennrich 2019, arXiv:1910.07467)."""
@@ -67,7 +80,7 @@ class ReferenceKernels:
         gate, up = gate_up.chunk(2, dim=-1)
         return F.silu(gate).mul_(up)
 
-    def linear(self, x: Tensor, weight: LinearWeight, bias: Tensor | None = None) -> Tensor:
+    def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
         product = multiply(x, weight, self.paths)
         return product if bias is None else product + bias
 

@@ -14,7 +14,7 @@ void rope_and_write_kv(const RopeRows<Number>& rows, Number* queries, const Cach
     parallel_for(rows.count, rows_worth_a_thread(numbers), threads, [&](int64_t begin, int64_t end) {
         std::vector<float> wide(rows.head_dim);
         for (int64_t row = begin; row < end; ++row) {
-            rope_heads(rows, row, 0, rows.kv_heads, queries, cache, wide.data());
+            rope_heads(rows, row, {0, rows.heads}, {0, rows.kv_heads}, queries, cache, wide.data());
         }
     });
 }

@@ -80,21 +80,25 @@ struct RopeRows {
     int64_t count, heads, kv_heads, head_dim;
 };
 
-// One row's key heads first..last, and the query heads that share them; queries: [rows, heads * head_dim]. wide: scratch
-// for a head.
+// Heads begin..end.
+struct RopeHeads {
+    int64_t begin, end;
+};
+
+// One row's query heads and key heads of these ranges; queries: [rows, heads * head_dim]. wide: scratch for a head.
 template <class Number, class Cache>
-void rope_heads(const RopeRows<Number>& rows, int64_t row, int64_t first, int64_t last, Number* queries,
+void rope_heads(const RopeRows<Number>& rows, int64_t row, RopeHeads query_heads, RopeHeads key_heads, Number* queries,
                 const Cache& cache, float* wide) {
-    const int64_t size = rows.head_dim, group = rows.heads / rows.kv_heads;
+    const int64_t size = rows.head_dim;
     const Turn<Number> turn{rows.cosines + row * size, rows.sines + row * size, size / 2};
     const Number* query_row = rows.qkv + row * (rows.heads + 2 * rows.kv_heads) * size;
     const Number* key_row = query_row + rows.heads * size;
     const Number* value_row = key_row + rows.kv_heads * size;
-    for (int64_t h = first * group; h < last * group; ++h) {
+    for (int64_t h = query_heads.begin; h < query_heads.end; ++h) {
         cache.write_query(query_row + h * size, turn, queries + (row * rows.heads + h) * size, wide);
     }
     const int64_t place = rows.slots[row] * rows.kv_heads;
-    for (int64_t h = first; h < last; ++h) {
+    for (int64_t h = key_heads.begin; h < key_heads.end; ++h) {
         cache.write_key(key_row + h * size, turn, place + h, wide);
         cache.write_value(value_row + h * size, size, place + h, wide);
     }

@@ -31,8 +31,8 @@ struct Best {
 };
 
 struct HeadWorkspace {
-    RowBuffer shared, own;
-    BFloat16* scratch;
+    RowBuffer shared, own{};
+    BFloat16* scratch = nullptr;
     // [members][rows]: what each member has found.
     Best* best;
     int64_t used;

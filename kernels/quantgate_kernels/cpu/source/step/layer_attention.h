@@ -59,7 +59,9 @@ private:
     template <class Rows>
     void rope(const Rows& rows, int64_t row, int64_t first, int64_t last) const {
         if (weights.query_norm != nullptr) norm_heads(row, first, last);
-        rope_heads(rope_rows(), row, first, last, workspace.queries, rows, workspace.wide);
+        const int64_t group = decoder.heads / decoder.kv_heads;
+        rope_heads(rope_rows(), row, {first * group, last * group}, {first, last}, workspace.queries, rows,
+                   workspace.wide);
     }
 
     // With one new row a sequence, what a task attends to is what it has written itself, or what earlier steps have: no

@@ -13,9 +13,9 @@ struct StepWorkspace {
     FinishedRows attended, gated;
     BFloat16 *query_key_values, *queries;
     // This member's alone; wide has room for one head in float32.
-    RowBuffer own;
-    BFloat16* scratch;
-    float* wide;
+    RowBuffer own{};
+    BFloat16* scratch = nullptr;
+    float* wide = nullptr;
     int64_t used;
 
     StepWorkspace(uint8_t* buffer, const Decoder& decoder, int64_t rows, int64_t members, int64_t member) {
