@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ from quantgate.workload.sample_drawing.texts import SampleTexts, read_texts
 from quantgate_engine import LLM
 from quantgate_engine.executor.compute_thread import on_compute_thread
 from quantgate_engine.model.catalog import resolve_model
+from quantgate_kernels.kernel_set_names import KernelSetName
 
 BASELINE = "transformers bfloat16"
 BLOCK_SIZE = 16
@@ -198,7 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2-135m-instruct")
     parser.add_argument("--scheme", action="append", help="once for each; fp16 where none is given")
-    parser.add_argument("--kernel-set", default="cpu", choices=["auto", "cpu", "reference"])
+    parser.add_argument("--kernel-set", default="cpu", choices=get_args(KernelSetName))
     parser.add_argument("--tokens", type=int, default=512, help="length of a sequence")
     parser.add_argument("--positions", type=int, default=None, help="stop after so many; all texts by default")
     parser.add_argument("--chunk-tokens", type=int, default=None, help="rows that quantgate computes together")
