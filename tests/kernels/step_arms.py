@@ -26,12 +26,10 @@ from quantgate_kernels.cpu.decoder_step import CpuStepProgram
 from quantgate_kernels.cpu.library import Functions, StepFunctions
 from quantgate_kernels.cpu.panels import pack
 from quantgate_kernels.layers import DecoderLayer, DecoderShape, DecoderWeights, HeadNorm, Projection, TableWeight
-from quantgate_kernels.reference.int8 import multiply_converted
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.types import (
     AttentionBatch,
     DenseWeight,
-    Int8ChannelWeight,
     KVLayer,
     LinearWeight,
     StoredWeight,
@@ -58,14 +56,6 @@ class PlainForms(ReferenceKernels):
     @override
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
         return weight
-
-    @override
-    def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
-        # Torch's fused INT8 product reads beyond rows whose width is no multiple of 16.
-        if isinstance(weight, Int8ChannelWeight) and x.shape[1] % 16:
-            product = multiply_converted(x, weight)
-            return product if bias is None else product + bias
-        return super().linear(x, weight, bias)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ def panel_bias(bias: Tensor, *, split: bool = False) -> Tensor:
 
 
 def _pack_dense(weight: DenseWeight, split: bool) -> PanelWeight:
+    assert weight.weight.dtype == torch.bfloat16
     outputs, inputs = weight.shape
     data = _to_steps(_to_panels(weight.weight, split), 2)
     return PanelWeight(PanelForm.BFLOAT16, _as_bytes(data), None, None, outputs, inputs, 0, weight.label, split)
@@ -74,6 +75,7 @@ def _pack_quads(weight: Int8DynamicWeight, split: bool) -> PanelWeight:
 
 
 def _pack_int4(weight: Int4GroupWeight, split: bool) -> PanelWeight:
+    assert weight.scales.dtype == torch.bfloat16
     outputs, inputs = weight.shape
     data = _to_words(_to_panels(unpack_groups(weight), split))
     scales = _to_panels(weight.scales, split).transpose(1, 2).contiguous()

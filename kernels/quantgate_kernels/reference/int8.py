@@ -8,10 +8,14 @@ from torch import Tensor
 
 from quantgate_kernels.types import Int8ChannelWeight
 
+# Torch's fused product reads inputs in vectors of so many, and is wrong, or ends the process, where some are left over.
+PACKED_INPUTS = 16
+
 
 def has_packed_product(x: Tensor) -> bool:
     """Torch's fused INT8 product takes its activations in 16 bits and, in the form used here, runs on CPUs only."""
-    return x.device.type == "cpu" and x.dtype == torch.bfloat16 and hasattr(torch, "_weight_int8pack_mm")
+    fits = x.dtype == torch.bfloat16 and x.shape[1] % PACKED_INPUTS == 0
+    return fits and x.device.type == "cpu" and hasattr(torch, "_weight_int8pack_mm")
 
 
 def multiply_packed(x: Tensor, weight: Int8ChannelWeight) -> Tensor:

@@ -53,10 +53,10 @@ void add_bias(const float* bias, int64_t rows, Lanes (*sums)[PANEL_UNITS]) {
 void scale_codes(const IntLanes (*exact)[PANEL_UNITS], const float* scales, const int32_t* code_sums,
                  const float* row_scales, int64_t rows, Lanes (*sums)[PANEL_UNITS]) {
     for (int64_t unit = 0; unit < PANEL_UNITS; ++unit) {
-        const IntLanes added = (IntLanes)load_bits(code_sums + unit * LANES) * 128;
+        const BitLanes added = load_bits(code_sums + unit * LANES) * 128;
         const Lanes output_scales = load(scales + unit * LANES);
         for (int64_t row = 0; row < rows; ++row) {
-            const Lanes sum = __builtin_convertvector(exact[row][unit] - added, Lanes);
+            const Lanes sum = __builtin_convertvector((IntLanes)((BitLanes)exact[row][unit] - added), Lanes);
             sums[row][unit] = sum * (output_scales * row_scales[row]);
         }
     }

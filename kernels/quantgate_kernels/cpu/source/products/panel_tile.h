@@ -133,7 +133,7 @@ void add_panel_nibbles(const uint8_t* panel, const BFloat16* group_scales, int64
     }
 }
 
-// QUADS: exact sums in int32. Inputs are codes + 128, which adds 128 times the output's sum of codes to each.
+// QUADS: exact sums in int32, which those of 133,144 inputs fit into. Inputs are codes + 128, which adds 128 times the output's sum of codes to each.
 template <int ROWS>
 void add_panel_quads(const uint8_t* panel, int64_t steps, const uint8_t* inputs, int64_t row_bytes, IntLanes* sums) {
     constexpr int PARTS = partial_sums(ROWS);
@@ -164,9 +164,9 @@ void add_panel_quads(const uint8_t* panel, int64_t steps, const uint8_t* inputs,
     }
     for (int row = 0; row < ROWS; ++row) {
         for (int unit = 0; unit < PANEL_UNITS; ++unit) {
-            IntLanes sum = partial[0][row][unit];
-            for (int part = 1; part < PARTS; ++part) sum += partial[part][row][unit];
-            sums[row * PANEL_UNITS + unit] = sum;
+            auto sum = (BitLanes)partial[0][row][unit];
+            for (int part = 1; part < PARTS; ++part) sum += (BitLanes)partial[part][row][unit];
+            sums[row * PANEL_UNITS + unit] = (IntLanes)sum;
         }
     }
 }

@@ -43,18 +43,19 @@ QUANTGATE_INLINED Lanes add_pairs(const Lanes& sums, const BitLanes& weights, ui
 #endif
 }
 
-// sums[o] += the four products of the weights' signed bytes and the inputs' unsigned ones.
+// sums[o] += the four products of the weights' signed bytes and the inputs' unsigned ones. Sums may wrap around on the way
+// to a result that fits.
 QUANTGATE_INLINED IntLanes add_quads(const IntLanes& sums, const BitLanes& weights, uint32_t inputs) {
 #if QUANTGATE_AVX512_VNNI
     const __m512i same = _mm512_set1_epi32(static_cast<int>(inputs));
     return (IntLanes)_mm512_dpbusd_epi32((__m512i)sums, same, (__m512i)weights);
 #else
-    IntLanes total = sums;
+    BitLanes total = (BitLanes)sums;
     for (int byte = 0; byte < 4; ++byte) {
         const IntLanes codes = (IntLanes)(weights << (24 - 8 * byte)) >> 24;
-        total += codes * static_cast<int32_t>(inputs >> (8 * byte) & 0xffu);
+        total += (BitLanes)codes * (inputs >> (8 * byte) & 0xffu);
     }
-    return total;
+    return (IntLanes)total;
 #endif
 }
 

@@ -14,20 +14,27 @@
 namespace quantgate {
 namespace {
 
+// A thread keeps its own from step to step. Not in a header: what is declared there is one for all libraries of a
+// process, and a library for other instructions has another layout of it.
+AttentionStepScratch<BFloat16>& scratch_of_thread() {
+    thread_local AttentionStepScratch<BFloat16> scratch;
+    return scratch;
+}
+
 class StepRun {
 public:
     StepRun(const Decoder& decoder, const Step& step, const AttentionPlan& plan, float* residual, uint8_t* buffer,
             const Member& member)
         : decoder_(decoder), step_(step), plan_(plan), residual_(residual), member_(member),
           workspace_(buffer, decoder, step.rows, member.count, member.index),
-          places_{workspace_.shared, workspace_.own, workspace_.scratch} {}
+          places_{workspace_.shared, workspace_.own, workspace_.scratch}, scratch_(scratch_of_thread()) {}
 
     void run() const {
         begin();
         for (int64_t layer = 0; layer < decoder_.layers; ++layer) {
             const LayerWeights& weights = decoder_.weights[layer];
             project_heads(weights);
-            LayerAttention{decoder_, step_, weights, step_.cache[layer], workspace_, plan_}.run(member_);
+            LayerAttention{decoder_, step_, weights, step_.cache[layer], workspace_, plan_, scratch_}.run(member_);
             member_.meet();
             add_projection(workspace_.attended, weights.attention_output);
             gate(weights);
@@ -84,6 +91,7 @@ private:
     const Member& member_;
     const StepWorkspace workspace_;
     const RowPlaces places_;
+    AttentionStepScratch<BFloat16>& scratch_;
 };
 
 }  // namespace

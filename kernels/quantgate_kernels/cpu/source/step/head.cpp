@@ -76,8 +76,9 @@ void find_best(const Member& member, const Head& head, const InputRows& inputs, 
         for (int64_t other = 1; other < members; ++other) {
             const Best& theirs = found[other * rows + row];
             if (theirs.token < 0) continue;
-            const bool earlier = theirs.token < best.token && theirs.logit == best.logit;
-            if (earlier) best = theirs;
+            // Which member has which panels is chance: of equal finds the one with the earlier token counts.
+            const bool equal = theirs.logit == best.logit || (std::isnan(theirs.logit) && std::isnan(best.logit));
+            if (equal && theirs.token < best.token) best = theirs;
             best.look_at(theirs.logit, theirs.token);
         }
         tokens[row] = best.token;

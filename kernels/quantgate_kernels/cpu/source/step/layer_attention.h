@@ -18,6 +18,7 @@ struct LayerAttention {
     const StepWorkspace& workspace;
     // Of all new rows; without tasks where every sequence has one.
     const AttentionPlan& plan;
+    AttentionStepScratch<BFloat16>& scratch;
 
     void run(const Member& member) const {
         if (cache.key_scales != nullptr) {
@@ -71,7 +72,6 @@ private:
                 const CachedRows<Stored>& values) const {
         const AttentionShape sizes = shape();
         const auto decode_heads = decode_sequence_for<BFloat16, Stored>(decoder.head_dim);
-        AttentionStepScratch<BFloat16>& scratch = own_scratch();
         scratch.fit(sizes);
         const int64_t heads_per_task = key_heads_per_task(step.sequences, decoder.kv_heads, member.count);
         const int64_t parts = decoder.kv_heads / heads_per_task;
@@ -96,13 +96,7 @@ private:
         const Sequences sequences{step.query_starts, step.context_lens, step.block_tables, step.sequences};
         const AttentionStep<BFloat16> attention{plan, sequences, shape(), workspace.queries, keys.numbers,
                                                 values.numbers, keys.scales, values.scales, workspace.attended.numbers, workspace.attended.size};
-        member.share(attention.tasks(), [&](int64_t task) { attention.run(task, own_scratch()); });
-    }
-
-    // A thread keeps its own from step to step.
-    static AttentionStepScratch<BFloat16>& own_scratch() {
-        thread_local AttentionStepScratch<BFloat16> scratch;
-        return scratch;
+        member.share(attention.tasks(), [&](int64_t task) { attention.run(task, scratch); });
     }
 };
 
