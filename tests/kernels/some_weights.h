@@ -2,6 +2,7 @@
 // ends.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -72,15 +73,30 @@ struct Weight {
         return {form, data.data(), scales, sums, biased ? bias.data() : nullptr, inputs, outputs, group_size};
     }
 
+    // Its outputs then come twice.
+    void repeat_first_panel_as_last() {
+        repeat_first_as_last(data);
+        repeat_first_as_last(group_scales);
+        repeat_first_as_last(output_scales);
+        repeat_first_as_last(code_sums);
+    }
+
 private:
+    template <class Number>
+    void repeat_first_as_last(std::vector<Number>& numbers) const {
+        const int64_t panel = static_cast<int64_t>(numbers.size()) / panels();
+        std::copy(numbers.begin(), numbers.begin() + panel, numbers.end() - panel);
+    }
+
     int64_t panels() const { return quantgate::panels_of(outputs); }
     int64_t padded() const { return panels() * PANEL_OUTPUTS; }
 
     // Where a number begins in `data`; for forms that do not share bytes.
     int64_t place(int64_t output, int64_t input) const {
         const int64_t step = quantgate::step_inputs(form), bytes = quantgate::step_bytes(form) / PANEL_OUTPUTS;
-        return output / PANEL_OUTPUTS * quantgate::panel_bytes(form, inputs) +
-               input / step * quantgate::step_bytes(form) + output % PANEL_OUTPUTS * bytes + input % step * bytes / step;
+        const int64_t panel = output / PANEL_OUTPUTS * quantgate::panel_bytes(form, inputs);
+        const int64_t begin = panel + input / step * quantgate::step_bytes(form);
+        return begin + output % PANEL_OUTPUTS * bytes + input % step * bytes / step;
     }
 
     void clear_last_step() {

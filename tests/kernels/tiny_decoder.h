@@ -61,7 +61,10 @@ struct Model {
 
     explicit Model(const Shape& shape)
         : shape(shape), first(shape), second(shape), embedding(Form::BFLOAT16, HIDDEN, VOCABULARY, 0),
-          head(some_weight(shape.form, HIDDEN, VOCABULARY)), layers{first.view(shape, 0), second.view(shape, WINDOW)} {}
+          head(some_weight(shape.form, HIDDEN, VOCABULARY)), layers{first.view(shape, 0), second.view(shape, WINDOW)} {
+        // Members of a team then find equal logits, of which the first token's counts.
+        head.repeat_first_panel_as_last();
+    }
 
     quantgate::Decoder decoder() const {
         const float attention_scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
