@@ -81,7 +81,7 @@ def test_tiles_hold_the_same_codes_and_scales(group_size: int) -> None:
 
 @pytest.mark.parametrize("inputs", [1, 8, 24, 75])
 def test_int8_rows_that_torchs_vectors_do_not_divide_are_multiplied_too(inputs: int) -> None:
-    """Its fused product is wrong for them, or ends the process. Sum and scaled sum are rounded, by 2^-8 at most each."""
+    """Its fused product is wrong for them, or ends the process. Both roundings are 2^-8 at most."""
     weight = int8_weight(40, inputs, torch.bfloat16)
     x = random_normal(3, inputs, seed=5).bfloat16()
     exact = x.double() @ dequantize(weight).double().t()

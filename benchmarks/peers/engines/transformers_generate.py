@@ -75,6 +75,6 @@ class Transformers:
         return [row.tolist() for row in output[:, longest:]]
 
 
-def load(precision: str, threads: int, workload: Workload, models: Path) -> Engine:  # noqa: ARG001
+def load(precision: str, threads: int, workload: Workload, models: Path) -> Engine:  # noqa: ARG001 - as every engine's
     DESCRIPTION.precision(precision)
     return Transformers(models / "hf", threads)
