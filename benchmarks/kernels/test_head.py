@@ -1,7 +1,7 @@
-"""Logits of the rows that draw a token: the product in panels, the kernel set's own head, and torch's product.
+"""Logits of the rows that draw a token: the product in panels, and torch's product.
 
 Bound: the head and the rows are read once; two operations for each weight and row, on 16-bit numbers. Torch's product
-rounds its logits to 16 bits; the others do not.
+rounds its logits to 16 bits; the other does not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from benchmarks.kernels.beside_bounds import TORCH, BesideBound
 from benchmarks.kernels.shapes import HIDDEN, VOCABULARY, cold, dense, numbers
 from torch import Tensor
 
-from quantgate_kernels.cpu.kernels import CpuKernels
 from quantgate_kernels.cpu.library import load_functions
 from quantgate_kernels.cpu.panel_products import PanelProducts
 from quantgate_kernels.cpu.panels import pack
@@ -31,17 +30,12 @@ def by_panels(x: Tensor, head: DenseWeight) -> list[Callable[[], object]]:
     return [partial(products.logits, x, panels) for panels in cold(pack(head), stored_bytes(head))]
 
 
-def by_kernel_set(x: Tensor, head: DenseWeight) -> list[Callable[[], object]]:
-    kernels = CpuKernels()
-    return [partial(kernels.head, x, copy) for copy in cold(head, stored_bytes(head))]
-
-
 def by_torch(x: Tensor, head: DenseWeight) -> list[Callable[[], object]]:
-    # Packed, as torch reads weights fastest: a slower baseline would flatter the others.
+    # Packed, as torch reads weights fastest: a slower baseline would flatter the other.
     return [partial(multiply, x, stored, {}) for stored in cold(stored_form(head), stored_bytes(head))]
 
 
-BY = {"panels": by_panels, "kernel set": by_kernel_set, TORCH: by_torch}
+BY = {"panels": by_panels, TORCH: by_torch}
 
 
 @pytest.mark.parametrize("by", BY)

@@ -71,6 +71,6 @@ class KernelSet(Protocol):
         """x [T, in] -> [T, out] in x's dtype."""
         ...
 
-    def head(self, x: Tensor, weight: DenseWeight, *, exact: bool = False) -> Tensor:
+    def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
         """x [R, hidden] -> logits float32 [R, vocab], not rounded to x's dtype: at least the best ones of each row."""
         ...

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-KernelSetName = Literal["auto", "reference", "cpu", "cpu-panels"]
+KernelSetName = Literal["auto", "reference", "cpu"]
 AUTO: KernelSetName = "auto"
 """The fastest set that runs on the device."""

@@ -8,7 +8,6 @@ from functools import cache
 
 from quantgate_kernels.cpu.deterministic import DeterministicCpuKernels
 from quantgate_kernels.cpu.kernels import CpuKernels
-from quantgate_kernels.cpu.panel_kernels import PanelCpuKernels
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.kernel_set_names import AUTO
 from quantgate_kernels.reference.deterministic import DeterministicReferenceKernels
@@ -18,7 +17,6 @@ from quantgate_kernels.unavailable import KernelSetUnavailableError
 KERNEL_SETS: dict[str, Callable[[], KernelSet]] = {
     ReferenceKernels.name: ReferenceKernels,
     CpuKernels.name: CpuKernels,
-    PanelCpuKernels.name: PanelCpuKernels,
 }
 
 DETERMINISTIC_SETS: dict[str, Callable[[], KernelSet]] = {
@@ -27,11 +25,8 @@ DETERMINISTIC_SETS: dict[str, Callable[[], KernelSet]] = {
 }
 """By the name of a set, its variant whose rows depend on nothing but themselves and their context."""
 
-SETS_OF_DEVICES: dict[str, tuple[str, ...]] = {"cpu": (CpuKernels.name, PanelCpuKernels.name)}
-"""By type of device, the sets that run there beside `reference`, which runs everywhere."""
-
 FASTER_SETS: dict[str, tuple[str, ...]] = {"cpu": (CpuKernels.name,)}
-"""By type of device, the sets that `auto` tries before `reference`."""
+"""By type of device, the sets that run there beside `reference`, which runs everywhere, the fastest first."""
 
 
 def make_kernel_set(name: str = AUTO, device: str = "cpu", deterministic: bool = False) -> KernelSet:
@@ -44,7 +39,7 @@ def make_kernel_set(name: str = AUTO, device: str = "cpu", deterministic: bool =
         name = _fastest(device)
     if name not in KERNEL_SETS:
         raise KeyError(f"unknown kernel set {name!r}; known: {AUTO}, {', '.join(sorted(KERNEL_SETS))}")
-    if name != ReferenceKernels.name and name not in SETS_OF_DEVICES.get(device, ()):
+    if name != ReferenceKernels.name and name not in FASTER_SETS.get(device, ()):
         raise KernelSetUnavailableError(f"it does not run on the device {device}; choose {AUTO}")
     makers = DETERMINISTIC_SETS if deterministic else KERNEL_SETS
     if name not in makers:

@@ -79,7 +79,7 @@ def test_logits_come_close_to_those_of_whole_numbers(
     coded = executor.logits(tokens, chunk_tokens)
     assert 1e-7 < divergence(whole, coded) < 0.01
     assert executor.info.kernel_paths["rope_and_write_kv"].endswith(", int8 kv")
-    assert executor.info.kernel_paths["attention.prefill"].endswith(", int8 kv")
+    assert executor.info.kernel_paths["attention"].endswith(", int8 kv")
 
 
 def test_kernel_sets_agree(folder: ModelFolder) -> None:
@@ -152,7 +152,7 @@ def test_shared_forked_and_preempted_requests_draw_what_their_logits_say(
         core.check_integrity()
     assert core.totals.preemption_count > 0
     assert core.totals.cached_prompt_tokens > 0
-    assert executor.info.kernel_paths["attention.decode"].endswith(", int8 kv")
+    assert executor.info.kernel_paths["attention"].endswith(", int8 kv")
     for request in requests:
         drawn = torch.tensor(request.output_token_ids)
         rows = executor.logits([*request.prompt_token_ids, *drawn.tolist()])[len(request.prompt_token_ids) - 1 : -1]

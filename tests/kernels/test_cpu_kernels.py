@@ -189,7 +189,7 @@ def test_decode_attention(
     scale = head_dim**-0.5
     attended = cpu.attention(q, cache, batch, scale)
     assert_near(attended, plain_decode(q, cache, batch, scale))
-    assert cpu.paths == {"attention.decode": "cpp"}
+    assert cpu.paths == {"attention": "cpp"}
 
 
 def test_layout_batch_mates_and_threads_change_no_bit(cpu: CpuKernels) -> None:

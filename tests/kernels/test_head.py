@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.kernel_sets import kernel_set_or_skip
 from torch import Tensor
 
 from quantgate_kernels.kernel_set import KernelSet
@@ -33,7 +34,7 @@ def inputs(rows: int, x_dtype: torch.dtype, weight_dtype: torch.dtype) -> tuple[
 )
 def test_all_logits_are_exact(rows: int, x_dtype: torch.dtype, weight_dtype: torch.dtype, kernels: KernelSet) -> None:
     x, head, expected = inputs(rows, x_dtype, weight_dtype)
-    logits = kernels.head(x, head)
+    logits = kernels.head(x, kernels.stored_table(head, x_dtype))
     assert logits.dtype == torch.float32
     torch.testing.assert_close(logits.double(), expected, atol=2e-5, rtol=1e-5)
 
@@ -41,7 +42,7 @@ def test_all_logits_are_exact(rows: int, x_dtype: torch.dtype, weight_dtype: tor
 @pytest.mark.parametrize("rows", [1, FEW_ROWS])
 def test_the_best_logits_of_few_rows_are_exact_and_the_rest_close(rows: int, kernels: KernelSet) -> None:
     x, head, expected = inputs(rows, torch.bfloat16, torch.bfloat16)
-    logits = kernels.head(x, head)
+    logits = kernels.head(x, kernels.stored_table(head, torch.bfloat16))
     # Rounding may exchange tokens at the candidates' edge, so that half of them are surely among them.
     best = expected.topk(CANDIDATES // 2).indices
     torch.testing.assert_close(logits.double().gather(1, best), expected.gather(1, best), atol=2e-5, rtol=1e-5)
@@ -52,7 +53,7 @@ def test_the_best_logits_of_few_rows_are_exact_and_the_rest_close(rows: int, ker
 def test_a_tie_of_rounded_logits_is_decided(kernels: KernelSet) -> None:
     """256 and 256.5 are one number in bfloat16; the larger one comes second, where a tie would not choose it."""
     head = DenseWeight(torch.tensor([[256.0, 0.0], [256.0, 0.5]]).bfloat16())
-    logits = kernels.head(torch.ones(1, 2).bfloat16(), head)
+    logits = kernels.head(torch.ones(1, 2).bfloat16(), kernels.stored_table(head, torch.bfloat16))
     assert logits.tolist() == [[256.0, 256.5]]
 
 
@@ -66,10 +67,10 @@ def test_paths_name_the_way_that_was_taken() -> None:
     }
 
 
-def test_both_sets_score_the_same_candidates_again(kernels: KernelSet) -> None:
+def test_what_is_scored_again_are_the_best_of_the_rounded_logits() -> None:
     """A spread of 40 leaves no ties at the candidates' edge: what is rounded and what is not must be the same words."""
     x, head, _ = inputs(5, torch.bfloat16, torch.bfloat16)
-    logits = kernels.head(x * 40, head)
+    logits = ReferenceKernels().head(x * 40, head)
     rounded = torch.nn.functional.linear(x * 40, head.weight).float()
     threshold = rounded.topk(CANDIDATES + 1).values
     clear = threshold[:, -2] > threshold[:, -1]
@@ -81,4 +82,14 @@ def test_both_sets_score_the_same_candidates_again(kernels: KernelSet) -> None:
 
 def test_all_words_may_be_equal(kernels: KernelSet) -> None:
     head = DenseWeight(torch.ones(1000, 8).bfloat16())
-    assert torch.equal(kernels.head(torch.ones(2, 8).bfloat16(), head), torch.full((2, 1000), 8.0))
+    logits = kernels.head(torch.ones(2, 8).bfloat16(), kernels.stored_table(head, torch.bfloat16))
+    assert torch.equal(logits, torch.full((2, 1000), 8.0))
+
+
+@pytest.mark.parametrize("rows", [1, FEW_ROWS])
+def test_panels_give_every_logit_of_few_rows_exactly(rows: int) -> None:
+    kernels = kernel_set_or_skip("cpu")
+    x, head, expected = inputs(rows, torch.bfloat16, torch.bfloat16)
+    logits = kernels.head(x, kernels.stored_table(head, torch.bfloat16))
+    torch.testing.assert_close(logits.double(), expected, atol=2e-5, rtol=1e-5)
+    assert kernels.paths == {"head": "cpp, panels"}

@@ -36,7 +36,7 @@ from tests.kernels.product_errors import assert_product, exact_product
 from tests.kernels.step_arms import SCHEMES, load_model
 from tests.kernels.step_scripts import SCRIPTS
 
-from quantgate_kernels.cpu import build, kernels
+from quantgate_kernels.cpu import build, operations
 from quantgate_kernels.cpu.compiler import find_compiler
 from quantgate_kernels.cpu.fixed_order_products import FixedOrderProducts
 from quantgate_kernels.cpu.kernels import CpuKernels
@@ -72,7 +72,7 @@ def _compile(command: list[str], folder: Path) -> Path:
 
 @pytest.fixture
 def cpu(functions: dict[torch.dtype, Functions], monkeypatch: pytest.MonkeyPatch) -> CpuKernels:
-    monkeypatch.setattr(kernels, "load_functions", lambda: functions)
+    monkeypatch.setattr(operations, "load_functions", lambda: functions)
     return CpuKernels()
 
 
@@ -210,6 +210,6 @@ def test_the_step_program(scheme: str, checkpoint: Path, functions: dict[torch.d
     test_step_program.assert_no_further_off(model, SCRIPTS["mixed"], functions=functions)
 
 
-def test_the_head_scores_its_best_candidates_again(cpu: CpuKernels) -> None:
+def test_the_head(cpu: CpuKernels) -> None:
     test_head.test_the_best_logits_of_few_rows_are_exact_and_the_rest_close(5, cpu)
     test_head.test_a_tie_of_rounded_logits_is_decided(cpu)

@@ -67,7 +67,6 @@ class Decoder:
         """
         if self._program is not None:
             return self._program.logits(hidden)
-        assert isinstance(self.weights.head, DenseWeight)
         normalised, _ = self._kernels.rms_norm(hidden, self.weights.final_norm, self.config.rms_norm_eps)
         return self._kernels.head(normalised, self.weights.head, exact=exact)
 

@@ -1,4 +1,4 @@
-"""The `cpu` kernels with products of a fixed order, and every query computed as decoding computes it."""
+"""The `cpu` operations with products of a fixed order, and every query computed as decoding computes it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from torch import Tensor
 from typing_extensions import override
 
 from quantgate_kernels.cpu.fixed_order_products import PATH, FixedOrderProducts
-from quantgate_kernels.cpu.kernels import CpuKernels
+from quantgate_kernels.cpu.operations import CpuOperations
+from quantgate_kernels.layers import TableWeight
 from quantgate_kernels.reference.deterministic import DeterministicReferenceKernels
 from quantgate_kernels.reference.lone_rows import as_decodes
 from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, StoredWeight
 
 
-class DeterministicCpuKernels(CpuKernels, DeterministicReferenceKernels):
+class DeterministicCpuKernels(CpuOperations, DeterministicReferenceKernels):
     """Implements `KernelSet`: every row of every result depends on that row and its own context alone.
 
-    Norm, rope and activation are those of `CpuKernels`, which compute each row on its own. Operands that the C++ does
-    not read take the path of `DeterministicReferenceKernels`, the next base class.
+    Norm, rope and activation are those of `CpuOperations`, which compute each row on its own. Operands that the C++
+    does not read take the path of `DeterministicReferenceKernels`, the next base class. Weights stay in plain forms.
     Raises KernelSetUnavailableError where the C++ can neither be found in the cache nor compiled.
     """
 
@@ -43,7 +44,8 @@ class DeterministicCpuKernels(CpuKernels, DeterministicReferenceKernels):
         return product if bias is None else product + bias
 
     @override
-    def head(self, x: Tensor, weight: DenseWeight, *, exact: bool = False) -> Tensor:
+    def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
+        assert isinstance(weight, DenseWeight)
         logits = self._products.logits(x, weight)
         if logits is None:
             return DeterministicReferenceKernels.head(self, x, weight, exact=exact)

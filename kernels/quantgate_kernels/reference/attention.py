@@ -65,11 +65,11 @@ def plan_attention(batch: AttentionBatch, dtype: torch.dtype, window: int | None
     )
     return AttentionPlan(
         decode=tuple(_decode_group(batch, group, dtype, window) for group in groups),
-        prefill=plan_prefill(batch, dtype, window),
+        prefill=_plan_prefill(batch, dtype, window),
     )
 
 
-def plan_prefill(batch: AttentionBatch, dtype: torch.dtype, window: int | None = None) -> tuple[PrefillChunk, ...]:
+def _plan_prefill(batch: AttentionBatch, dtype: torch.dtype, window: int | None = None) -> tuple[PrefillChunk, ...]:
     """The part of the plan that concerns sequences with several new tokens."""
     starts = batch.query_starts_host
     chunks = [index for index in range(batch.num_sequences) if starts[index + 1] - starts[index] > 1]
@@ -81,18 +81,18 @@ def attend(q: Tensor, cache: KVLayer, plan: AttentionPlan, scale: float, paths: 
     rows, heads, head_dim = q.shape
     output = torch.empty(rows, heads * head_dim, dtype=q.dtype, device=q.device)
     for group in plan.decode:
-        paths["attention.decode"] = path_over(cache, PATH)
+        paths["attention"] = path_over(cache, PATH)
         output[group.rows] = _attend_decode(q.index_select(0, group.rows), cache, group, scale).to(q.dtype)
-    attend_prefill(q, cache, plan.prefill, scale, output, paths)
+    _attend_prefills(q, cache, plan.prefill, scale, output, paths)
     return output
 
 
-def attend_prefill(
+def _attend_prefills(
     q: Tensor, cache: KVLayer, chunks: Sequence[PrefillChunk], scale: float, output: Tensor, paths: dict[str, str]
 ) -> None:
     """Fills the chunks' rows of `output` [T, heads * head_dim] and leaves the others."""
     for chunk in chunks:
-        paths["attention.prefill"] = path_over(cache, PATH)
+        paths["attention"] = path_over(cache, PATH)
         output[chunk.start : chunk.stop] = _attend_prefill(q[chunk.start : chunk.stop], cache, chunk, scale)
 
 

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import override
 
+from quantgate_kernels.layers import TableWeight
 from quantgate_kernels.reference.head import VOCABULARY_SLICE
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.reference.lone_rows import attend_alone, plan_seen_slots, rows_of
@@ -56,7 +57,7 @@ class DeterministicReferenceKernels(ReferenceKernels):
     def attention(
         self, q: Tensor, cache: KVLayer, batch: AttentionBatch, scale: float, window: int | None = None
     ) -> Tensor:
-        self.paths["attention.decode"] = path_over(cache, "torch, sums in float32")
+        self.paths["attention"] = path_over(cache, "torch, sums in float32")
         seen = self._seen_slots.of(batch, q.dtype, window)
         return torch.cat(
             [attend_alone(row, cache, slots, scale) for row, slots in zip(torch.split(q, 1), seen, strict=True)]
@@ -76,8 +77,9 @@ class DeterministicReferenceKernels(ReferenceKernels):
         return torch.cat([multiply(row, weight, bias) for row in rows_of(x)])
 
     @override
-    def head(self, x: Tensor, weight: DenseWeight, *, exact: bool = False) -> Tensor:
+    def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
         """All logits in float32 always: a row's tokens may not depend on whether it wants probabilities."""
+        assert isinstance(weight, DenseWeight)
         self.paths["head"] = "float32 products of one row in slices"
         rows = rows_of(x.float())
         logits = torch.empty(len(rows), weight.shape[0], device=x.device)

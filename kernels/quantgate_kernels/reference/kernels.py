@@ -84,5 +84,6 @@ class ReferenceKernels(KernelSet):
         product = multiply(x, weight, self.paths)
         return product if bias is None else product + bias
 
-    def head(self, x: Tensor, weight: DenseWeight, *, exact: bool = False) -> Tensor:
+    def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
+        assert isinstance(weight, DenseWeight)
         return head_logits(x, weight, self.paths, exact=exact)
