@@ -13,14 +13,12 @@ void quantgate_rope_and_write_kv_bfloat16(const void*, const float*, const float
                                           float*, float*, int64_t, int64_t, int64_t, int64_t, int);
 void quantgate_rope_and_write_kv_float32(const void*, const float*, const float*, const int64_t*, void*, void*, void*,
                                          float*, float*, int64_t, int64_t, int64_t, int64_t, int);
-void quantgate_decode_attention_bfloat16(const void*, const void*, const void*, const float*, const float*,
-                                         const int32_t*, const int32_t*, const int32_t*, void*, int64_t, int64_t,
-                                         int64_t, int64_t, int64_t, int64_t, int64_t, float, int);
-void quantgate_decode_attention_float32(const void*, const void*, const void*, const float*, const float*,
-                                        const int32_t*, const int32_t*, const int32_t*, void*, int64_t, int64_t,
-                                        int64_t, int64_t, int64_t, int64_t, int64_t, float, int);
-void quantgate_head_rescore_bfloat16(const void*, const void*, const void*, float*, int64_t, int64_t, int64_t, int64_t,
-                                     int);
+void quantgate_attention_bfloat16(const void*, const void*, const void*, const float*, const float*, const int32_t*,
+                                  const int32_t*, const int32_t*, void*, int64_t, int64_t, int64_t, int64_t, int64_t,
+                                  int64_t, int64_t, float, int);
+void quantgate_attention_float32(const void*, const void*, const void*, const float*, const float*, const int32_t*,
+                                 const int32_t*, const int32_t*, void*, int64_t, int64_t, int64_t, int64_t, int64_t,
+                                 int64_t, int64_t, float, int);
 }
 
 template <class Number, class Norm, class Silu, class Rope, class Attention>
@@ -78,23 +76,11 @@ void quantize_extremes() {
     }
 }
 
-void run_head() {
-    for (int64_t vocabulary : {1, 31, 257, 9000}) {
-        const int64_t rows = 2, hidden = 19;
-        std::vector<uint16_t> x(rows * hidden, 0x3f80), weight(vocabulary * hidden, 0x3f80), logits(rows * vocabulary);
-        for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<uint16_t>(0x3f80 + i * 7 % 100);
-        std::vector<float> wide(logits.size());
-        quantgate_head_rescore_bfloat16(x.data(), weight.data(), logits.data(), wide.data(), rows, hidden, vocabulary,
-                                        32, 1);
-    }
-}
-
 int main() {
-    run_head();
     quantize_extremes();
     run<uint16_t>(0x3f80, quantgate_rms_norm_bfloat16, quantgate_silu_and_mul_bfloat16,
-                  quantgate_rope_and_write_kv_bfloat16, quantgate_decode_attention_bfloat16);
+                  quantgate_rope_and_write_kv_bfloat16, quantgate_attention_bfloat16);
     run<float>(1.0f, quantgate_rms_norm_float32, quantgate_silu_and_mul_float32, quantgate_rope_and_write_kv_float32,
-               quantgate_decode_attention_float32);
+               quantgate_attention_float32);
     std::puts("finished");
 }

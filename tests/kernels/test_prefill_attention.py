@@ -227,27 +227,6 @@ def test_a_nan_shows_in_the_rows_that_see_it_and_a_key_of_nans_in_no_earlier_one
     assert dirty[41:].isnan().all()
 
 
-def test_decodes_are_those_of_the_decode_kernel_bit_by_bit(
-    functions: dict[torch.dtype, Functions], dtype: torch.dtype, int8: bool
-) -> None:
-    data = random_data(MIXED, dtype, 8)
-    step = paged(MIXED, data, int8=int8)
-    attended = attend(functions[dtype], MIXED, step)
-    decoded = attend(decoding(functions[dtype]), MIXED, step)
-    for sequence, (past, new) in enumerate(MIXED.sequences):
-        rows = rows_of(MIXED, sequence)
-        if new == 1:
-            assert torch.equal(attended[rows], decoded[rows])
-        else:
-            assert decoded[rows].isnan().all(), "the decode kernel leaves the others alone"
-        assert attended[rows].isfinite().all(), past
-
-
-def decoding(functions: Functions) -> Functions:
-    """The same functions with the decode kernel in the place of attention; both take the same arguments."""
-    return replace(functions, attention=functions.decode_attention)
-
-
 def test_blocks_before_the_window_are_not_read(
     functions: dict[torch.dtype, Functions], dtype: torch.dtype, int8: bool
 ) -> None:

@@ -20,7 +20,6 @@ POINTER, COUNT, NUMBER, THREADS = ctypes.c_void_p, ctypes.c_int64, ctypes.c_floa
 SIGNATURES: dict[str, tuple[type, ...]] = {
     "rms_norm": (*(POINTER,) * 3, NUMBER, *(POINTER,) * 2, *(COUNT,) * 2, THREADS),
     "rope_and_write_kv": (*(POINTER,) * 9, *(COUNT,) * 4, THREADS),
-    "decode_attention": (*(POINTER,) * 9, *(COUNT,) * 7, NUMBER, THREADS),
     "attention": (*(POINTER,) * 9, *(COUNT,) * 7, NUMBER, THREADS),
     "silu_and_mul": (*(POINTER,) * 2, *(COUNT,) * 2, THREADS),
     "fixed_order_dense": (*(POINTER,) * 3, *(COUNT,) * 3, THREADS),
@@ -30,8 +29,6 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
 }
 """As declared at the end of each source file."""
 
-HEAD_RESCORE = (*(POINTER,) * 4, *(COUNT,) * 4, THREADS)
-EXPAND_INT4 = (*(POINTER,) * 3, *(COUNT,) * 3, THREADS)
 PANEL_LINEAR = (ctypes.c_int32, *(POINTER,) * 6, ctypes.c_int, *(COUNT,) * 4, THREADS)
 STEP_BYTES = (POINTER, COUNT, THREADS)
 DECODER_STEP = (*(POINTER,) * 4, THREADS)
@@ -55,15 +52,12 @@ class Functions:
 
     rms_norm: Callable[..., None]
     rope_and_write_kv: Callable[..., None]
-    decode_attention: Callable[..., None]
     attention: Callable[..., None]
     silu_and_mul: Callable[..., None]
     fixed_order_dense: Callable[..., None]
     fixed_order_logits: Callable[..., None]
     fixed_order_int8: Callable[..., None]
     fixed_order_int4: Callable[..., None]
-    head_rescore: Callable[..., None] | None = None
-    expand_int4: Callable[..., None] | None = None
     panel_linear: Callable[..., None] | None = None
     step: StepFunctions | None = None
 
@@ -83,11 +77,7 @@ def bind(path: Path) -> dict[torch.dtype, Functions]:
     library.quantgate_use_team.argtypes = (POINTER, POINTER)
     library.quantgate_use_team.restype = None
     library.quantgate_use_team(*_team_of_torch())
-    sixteen_bit: dict[str, Any] = {
-        "head_rescore": _function(library, "quantgate_head_rescore_bfloat16", HEAD_RESCORE),
-        "expand_int4": _function(library, "quantgate_expand_int4_bfloat16", EXPAND_INT4),
-        "panel_linear": _function(library, "quantgate_panel_linear", PANEL_LINEAR),
-    }
+    panel_linear = _function(library, "quantgate_panel_linear", PANEL_LINEAR)
     step = StepFunctions(
         step_bytes=_function(library, "quantgate_step_bytes", STEP_BYTES, COUNT),
         decoder_step=_function(library, "quantgate_decoder_step", DECODER_STEP),
@@ -95,7 +85,7 @@ def bind(path: Path) -> dict[torch.dtype, Functions]:
         head=_function(library, "quantgate_head", HEAD),
     )
     return {
-        torch.bfloat16: Functions(**_of_both_dtypes(library, torch.bfloat16), **sixteen_bit, step=step),
+        torch.bfloat16: Functions(**_of_both_dtypes(library, torch.bfloat16), panel_linear=panel_linear, step=step),
         torch.float32: Functions(**_of_both_dtypes(library, torch.float32)),
     }
 

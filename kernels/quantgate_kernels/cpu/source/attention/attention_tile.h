@@ -1,4 +1,4 @@
-// A tile of consecutive tokens of one key head in the online softmax of decode_attention.cpp: keys scored, scores
+// A tile of consecutive tokens of one key head in the online softmax of decode_sequence.h: keys scored, scores
 // turned into weights, weighted values added up.
 #pragma once
 
