@@ -30,6 +30,56 @@ def test_a_block_is_given_back_once_and_by_its_owner_alone() -> None:
     assert (pool.num_free, pool.num_held) == (2, 0)
 
 
+def test_a_block_that_is_named_twice_in_one_release_stays_with_its_owner() -> None:
+    pool = BlockPool(2)
+    [block] = pool.take("a", 1)
+    with pytest.raises(BlockPoolError, match=f"a gave back one of the blocks .{block}, {block}. twice"):
+        pool.give_back("a", [block, block])
+    pool.check({"a": [block]})
+
+
+def test_blocks_are_handed_over_by_their_holder_to_somebody_who_does_not_hold_them() -> None:
+    pool = BlockPool(4)
+    blocks = pool.take("a", 3)
+    pool.hand_over("a", "b", blocks[:2])
+    pool.check({"a": blocks[2:], "b": blocks[:2]})
+    with pytest.raises(BlockPoolError, match=f"a gave back block {blocks[0]}, which b holds"):
+        pool.hand_over("a", "c", blocks[:1])
+    pool.share("a", blocks[:1])
+    with pytest.raises(BlockPoolError, match="a handed a block to b, which holds it already"):
+        pool.hand_over("a", "b", blocks[:1])
+    assert (pool.num_held, pool.num_references) == (3, 4)
+
+
+def test_a_share_is_of_a_block_that_somebody_holds_or_that_is_cached_and_one_for_each() -> None:
+    pool = BlockPool(2)
+    [block] = pool.take("a", 1)
+    pool.share("b", [block])
+    with pytest.raises(BlockPoolError, match=f"b wanted a second share of block {block}"):
+        pool.share("b", [block])
+    pool.keep([block])
+    pool.give_back("a", [block])
+    pool.give_back("b", [block])
+    assert (pool.num_held, pool.num_cached, pool.num_unheld([block])) == (0, 1, 1)
+    pool.share("c", [block])
+    pool.check({"c": [block]})
+    with pytest.raises(BlockPoolError, match=f"c wanted a share of block {1 - block}, which is free"):
+        pool.share("c", [1 - block])
+
+
+def test_the_longest_cached_are_evicted_first_and_in_a_large_pool_some_ahead() -> None:
+    evicted: list[int] = []
+    pool = BlockPool(1024, on_evict=evicted.extend)
+    blocks = pool.take("a", 1024)
+    pool.keep(blocks)
+    pool.give_back("a", blocks)
+    pool.take("b", 1)
+    assert evicted == blocks[:5]
+    pool.take("b", 4)
+    assert len(evicted) == 5
+    assert pool.num_available == 1024 - 5
+
+
 def test_the_check_finds_a_block_that_nobody_claims_and_one_that_two_claim() -> None:
     pool = BlockPool(4)
     [block] = pool.take("a", 1)

@@ -63,6 +63,17 @@ def test_the_answer_of_one_turn_is_the_prefix_of_the_next() -> None:
     assert engine.run()["turn-2"].cached_prompt_tokens == 16
 
 
+@pytest.mark.parametrize(("cause", "cached"), [(AbortCause.DISCONNECT, 16), (AbortCause.ERROR, 8)])
+def test_what_was_answered_before_an_abort_is_found_unless_a_failure_ended_it(cause: AbortCause, cached: int) -> None:
+    engine = CachedEngine(cache=SHARING)
+    request = engine.add("first", prompt(10), max_tokens=40)
+    engine.step(8)
+    engine.core.abort("first", cause)
+    engine.step()
+    engine.add("goes on", (*prompt(10), *request.output_token_ids), max_tokens=2)
+    assert engine.run()["goes on"].cached_prompt_tokens == cached
+
+
 def test_a_cached_block_is_evicted_when_memory_is_wanted_and_its_prefix_is_not_found_any_more() -> None:
     engine = CachedEngine(num_blocks=6, cache=SHARING)
     engine.add("a", prompt(9), max_tokens=2)
@@ -117,7 +128,7 @@ def test_a_hash_that_collides_finds_nobody_elses_block() -> None:
         chains.append(chain)
     for number, chain in enumerate(chains):
         for depth, prefix in enumerate(chain[1:]):
-            cache.add(prefix, block=number * 3 + depth)
+            cache.add([prefix], [number * 3 + depth])
     assert 0 < len(cache) <= 3
     for number, chain in enumerate(chains):
         for depth, prefix in enumerate(chain[1:]):
@@ -129,7 +140,7 @@ def test_equal_last_blocks_after_unlike_first_blocks_are_unlike_prefixes_also_wh
     root = cache.root()
     mine = cache.after(cache.after(root, (1, 2)), (5, 6))
     theirs = cache.after(cache.after(root, (3, 4)), (5, 6))
-    cache.add(mine, block=0)
+    cache.add([mine], [0])
     assert cache.find(theirs) is None
     assert cache.find(cache.after(cache.after(cache.root(), (1, 2)), (5, 6))) == 0
 

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, takewhile
+
+_EVICTED_AHEAD = 256
+"""One in so many blocks is evicted before it is needed, so that not each block that a decode takes evicts its own."""
 
 
 class BlockPoolError(RuntimeError):
     """The pool's books do not add up, or somebody gave back what they did not hold: a defect of the engine."""
 
 
-def _nobody_minds(_block: int) -> None:
+def _nobody_minds(_blocks: Sequence[int]) -> None:
     return None
 
 
 class BlockPool:
-    """Block numbers 0 .. num_blocks - 1, each in exactly one of three places; every move is O(1).
+    """Block numbers 0 .. num_blocks - 1, each in exactly one of three places; every move is O(1) for each block.
 
     free: nothing of use lies in it. held: by one owner, or by several that share it (its references are its holders).
     cached: held by nobody, but a prefix lies in it that a later request may take up again.
 
     The free list is a stack: the block given back last is taken first, while it may still lie in a processor's cache.
-    Where none is free, the block that has been cached longest is evicted, and `on_evict` is told.
+    Where too few are free, the blocks that have been cached longest are evicted, and `on_evict` is told.
+
+    Requests come and go with dozens of blocks, so each move takes many at once, and the books are by owner: one set for
+    each, and not one for each block.
     """
 
-    def __init__(self, num_blocks: int, on_evict: Callable[[int], None] = _nobody_minds) -> None:
+    def __init__(self, num_blocks: int, on_evict: Callable[[Sequence[int]], None] = _nobody_minds) -> None:
         self.num_blocks = num_blocks
+        self.num_held = 0
         self.num_references = 0
         self._on_evict = on_evict
+        self._evicted_ahead = num_blocks // _EVICTED_AHEAD
         self._free = list(range(num_blocks - 1, -1, -1))
-        self._holders: dict[int, set[str]] = {}
+        self._held: defaultdict[str, set[int]] = defaultdict(set)
+        self._references = [0] * num_blocks
         # A set that remembers the order, which is that of eviction. Of a plain dict the first key is not found in O(1):
         # whoever asks for it walks over all that were taken out before it.
         self._cached: OrderedDict[int, None] = OrderedDict()
@@ -48,100 +58,131 @@ class BlockPool:
         """Blocks that `take` can hand out."""
         return len(self._free) + len(self._cached)
 
-    @property
-    def num_held(self) -> int:
-        return len(self._holders)
+    def num_unheld(self, blocks: Iterable[int]) -> int:
+        """How many of `blocks` nobody holds."""
+        return [self._references[block] for block in blocks].count(0)
 
-    def references(self, block: int) -> int:
-        """How many hold the block; 0 for one that is free or cached."""
-        return len(self._holders.get(block, ()))
-
-    def is_kept(self, block: int) -> bool:
-        """Whether the block will be cached, not free, when its last holder lets go."""
-        return block in self._kept
+    def first_kept(self, blocks: Iterable[int]) -> list[int]:
+        """Of `blocks` those before the first that will be free, and not cached, when its last holder lets go."""
+        return list(takewhile(self._kept.__contains__, blocks))
 
     def take(self, owner: str, count: int) -> list[int]:
         """Blocks for `owner` alone; raises BlockPoolError where too many are held: callers ask for what is there."""
-        while len(self._free) < count:
-            if not self._cached:
-                raise BlockPoolError(
-                    f"request {owner} asked for {count} blocks, and {self.num_held} of {self.num_blocks} are held"
-                )
-            self._evict()
+        if count > self.num_available:
+            raise BlockPoolError(
+                f"request {owner} asked for {count} blocks, and {self.num_held} of {self.num_blocks} are held"
+            )
+        if count > len(self._free):
+            self._evict(min(len(self._cached), count - len(self._free) + self._evicted_ahead))
         taken = [self._free.pop() for _ in range(count)]
         for block in taken:
-            self._holders[block] = {owner}
+            self._references[block] = 1
+        self._held[owner].update(taken)
+        self.num_held += count
         self.num_references += count
         return taken
 
-    def share(self, owner: str, block: int) -> None:
-        """Makes `owner` one more holder of a block that is held or cached."""
-        holders = self._holders.get(block)
-        if holders is None:
-            if block not in self._cached:
-                raise BlockPoolError(f"request {owner} wanted a share of block {block}, which is free")
-            del self._cached[block]
-            holders = self._holders[block] = set()
-        if owner in holders:
-            raise BlockPoolError(f"request {owner} wanted a second share of block {block}")
-        holders.add(owner)
-        self.num_references += 1
-
-    def keep(self, block: int) -> None:
-        """Has a held block cached, in place of freed, when its last holder lets go."""
-        self._kept.add(block)
-
-    def give_back(self, owner: str, blocks: Iterable[int]) -> None:
-        """The one way back. Raises BlockPoolError at the first block that `owner` does not hold (a second release)."""
+    def share(self, owner: str, blocks: Sequence[int]) -> None:
+        """Makes `owner` one more holder of blocks that are held or cached; raises BlockPoolError for any other."""
+        held, references = self._held[owner], self._references
         for block in blocks:
-            holders = self._holders.get(block, set())
-            if owner not in holders:
-                named = " and ".join(sorted(holders)) or None
-                raise BlockPoolError(f"request {owner} gave back block {block}, which {named} holds")
-            holders.remove(owner)
-            self.num_references -= 1
-            if not holders:
-                del self._holders[block]
-                if block in self._kept:
-                    self._cached[block] = None
+            if block in held:
+                raise BlockPoolError(f"request {owner} wanted a second share of block {block}")
+            if not references[block]:
+                if block not in self._cached:
+                    raise BlockPoolError(f"request {owner} wanted a share of block {block}, which is free")
+                del self._cached[block]
+                self.num_held += 1
+            references[block] += 1
+            held.add(block)
+        self.num_references += len(blocks)
+
+    def hand_over(self, owner: str, heir: str, blocks: Sequence[int]) -> None:
+        """Makes `heir` the holder of `blocks` in the place of `owner`."""
+        moved = self._checked(owner, blocks)
+        if not moved.isdisjoint(self._held[heir]):
+            raise BlockPoolError(f"{owner} handed a block to {heir}, which holds it already")
+        self._held[heir] |= moved
+        self._strike_out(owner, moved)
+
+    def keep(self, blocks: Iterable[int]) -> None:
+        """Has held blocks cached, in place of freed, when their last holder lets go."""
+        self._kept.update(blocks)
+
+    def give_back(self, owner: str, blocks: Sequence[int]) -> None:
+        """The one way back, in this order. Raises BlockPoolError where `owner` does not hold one (a second release)."""
+        self._strike_out(owner, self._checked(owner, blocks))
+        references, kept, free, cached = self._references, self._kept, self._free, self._cached
+        num_available = self.num_available
+        for block in blocks:
+            references[block] = left = references[block] - 1
+            if not left:
+                if block in kept:
+                    cached[block] = None
                 else:
-                    self._free.append(block)
+                    free.append(block)
+        self.num_held -= self.num_available - num_available
+        self.num_references -= len(blocks)
 
     def evict_all(self) -> None:
-        """Frees every cached block; `on_evict` is told of each."""
-        while self._cached:
-            self._evict()
+        """Frees every cached block; `on_evict` is told."""
+        self._evict(len(self._cached))
 
-    def _evict(self) -> None:
-        block, _ = self._cached.popitem(last=False)
-        self._kept.remove(block)
-        self._free.append(block)
-        self._on_evict(block)
+    def _evict(self, count: int) -> None:
+        evicted = [self._cached.popitem(last=False)[0] for _ in range(count)]
+        self._kept.difference_update(evicted)
+        self._free.extend(evicted)
+        self._on_evict(evicted)
+
+    def _checked(self, owner: str, blocks: Sequence[int]) -> set[int]:
+        """`blocks` as a set; raises BlockPoolError unless `owner` holds each of them, and each is named once."""
+        named, held = set(blocks), self._held.get(owner, set())
+        if len(named) == len(blocks) and named <= held:
+            return named
+        wrong = next((block for block in blocks if block not in held), None)
+        if wrong is None:
+            raise BlockPoolError(f"request {owner} gave back one of the blocks {list(blocks)} twice")
+        holders = [other for other, theirs in self._held.items() if wrong in theirs]
+        raise BlockPoolError(f"request {owner} gave back block {wrong}, which {_names(holders)} holds")
+
+    def _strike_out(self, owner: str, blocks: set[int]) -> None:
+        held = self._held[owner]
+        held -= blocks
+        if not held:
+            del self._held[owner]
 
     def check(self, holdings: Mapping[str, Sequence[int]]) -> None:
         """Raises BlockPoolError unless free + held + cached = total, each once, and `holdings` names every holder."""
-        expected: dict[int, set[str]] = {}
         for owner, blocks in holdings.items():
-            for block in blocks:
-                owners = expected.setdefault(block, set())
-                if owner in owners:
-                    raise BlockPoolError(f"block {block} lies twice in the table of {owner}")
-                owners.add(owner)
-        if expected != self._holders:
-            wrong = next(b for b in range(self.num_blocks) if expected.get(b) != self._holders.get(b))
+            if twice := [block for block, count in Counter(blocks).items() if count > 1]:
+                raise BlockPoolError(f"block {twice[0]} lies twice in the table of {owner}")
+        expected, booked = _holders(holdings), _holders(self._held)
+        if expected != booked:
+            wrong = next(block for block in range(self.num_blocks) if expected.get(block) != booked.get(block))
             raise BlockPoolError(
-                f"block {wrong} belongs to {_names(self._holders.get(wrong))}, but lies with "
-                f"{_names(expected.get(wrong))}"
+                f"block {wrong} belongs to {_names(booked.get(wrong, ()))}, but lies with "
+                f"{_names(expected.get(wrong, ()))}"
             )
-        everywhere = sorted([*self._free, *self._cached, *self._holders])
-        if everywhere != list(range(self.num_blocks)):
+        everywhere = sorted([*self._free, *self._cached, *booked])
+        if everywhere != list(range(self.num_blocks)) or self.num_held != len(booked):
             raise BlockPoolError(
                 f"free ({self.num_free}) + held ({self.num_held}) + cached ({self.num_cached}) blocks are not each "
                 f"of the {self.num_blocks} once"
             )
-        if self.num_references != sum(map(len, self._holders.values())) or not self._cached.keys() <= self._kept:
+        references = Counter(chain.from_iterable(self._held.values()))
+        counted = {block: count for block, count in enumerate(self._references) if count}
+        if counted != references or self.num_references != references.total() or not self._cached.keys() <= self._kept:
             raise BlockPoolError(f"the pool counts {self.num_references} references, its holders say otherwise")
 
 
-def _names(holders: Iterable[str] | None) -> str:
-    return " and ".join(sorted(holders)) if holders else "None"
+def _holders(blocks_by_owner: Mapping[str, Iterable[int]]) -> dict[int, set[str]]:
+    """Who holds each block."""
+    holders: defaultdict[int, set[str]] = defaultdict(set)
+    for owner, blocks in blocks_by_owner.items():
+        for block in blocks:
+            holders[block].add(owner)
+    return holders
+
+
+def _names(holders: Iterable[str]) -> str:
+    return " and ".join(sorted(holders)) or "None"

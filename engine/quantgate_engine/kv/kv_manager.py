@@ -89,7 +89,7 @@ class KVManager:
 
     def needs(self, start: Start, max_tokens: int) -> int:
         """Unpromised blocks that a table takes which begins with `start` and is promised `max_tokens` slots."""
-        cached = sum(not self._pool.references(block) for block in start.shared)
+        cached = self._pool.num_unheld(start.shared)
         copied = bool(start.shared) and start.tokens % self.block_size != 0
         return self.blocks_for(max(max_tokens, start.tokens)) - len(start.shared) + cached + copied
 
@@ -98,10 +98,12 @@ class KVManager:
 
         Sessions that wait for their next turn make room where that may be enough, the oldest first.
         """
-        if self._missing(start, max_tokens, spare_blocks, capacity) > self.sessions.num_blocks:
+        missing = self._missing(start, max_tokens, spare_blocks, capacity)
+        if missing > self.sessions.num_blocks:
             return False
-        while (missing := self._missing(start, max_tokens, spare_blocks, capacity)) > 0 and len(self.sessions):
+        while missing > 0 and len(self.sessions):
             self.sessions.drop_oldest()
+            missing = self._missing(start, max_tokens, spare_blocks, capacity)
         return missing <= 0
 
     def _missing(self, start: Start, max_tokens: int, spare_blocks: int, capacity: int | None) -> int:
@@ -119,8 +121,7 @@ class KVManager:
             raise BlockPoolError(f"request {owner} was let in with a table, or without {promised} blocks to promise")
         table = BlockTable(promised_blocks=promised, opened_ns=now_ns, changed_ns=now_ns, stored_tokens=start.tokens)
         self._tables[owner] = table
-        for block in start.shared:
-            self._pool.share(owner, block)
+        self._pool.share(owner, start.shared)
         table.blocks.extend(start.shared)
         if start.swapped:
             self._swap_in(owner, table)
@@ -156,17 +157,15 @@ class KVManager:
         table.stored_tokens = tokens
         return table.snapshot
 
-    def registered_blocks(self, owner: str) -> int:
-        """How many of the first blocks of `owner` the prefix cache was told of."""
-        return self._tables[owner].num_registered
+    def register(self, owner: str, chain: Sequence[Prefix], count: int) -> None:
+        """Lets later requests find the first `count` blocks of `owner`, which are computed, if it has a table.
 
-    def register(self, owner: str, prefixes: Sequence[Prefix]) -> None:
-        """Lets later requests find the first blocks of `owner`, which are computed and hold `prefixes`."""
-        table = self._tables[owner]
-        for number in range(table.num_registered, len(prefixes)):
-            if self.prefixes.add(prefixes[number], table.blocks[number]):
-                self._pool.keep(table.blocks[number])
-        table.num_registered = max(table.num_registered, len(prefixes))
+        chain: a root, and the prefix that each block holds.
+        """
+        table = self._tables.get(owner)
+        if table is not None and (known := table.num_registered) < count:
+            self._pool.keep(self.prefixes.add(chain[known + 1 : count + 1], table.blocks[known:count]))
+            table.num_registered = count
 
     def release(self, owner: str, now_ns: int, session_id: str | None = None) -> KVUsage:
         """Gives back all that `owner` holds and was promised, on the device and on the host.
@@ -178,11 +177,14 @@ class KVManager:
         table = self._tables.pop(owner, None)
         if table is None:
             return NOTHING_USED
+        inherited = 0
         if session_id is not None:
-            self.sessions.keep(session_id, self._findable(table), now_ns)
+            # What the cache cannot find again is of no use to the next turn.
+            findable = self._pool.first_kept(table.blocks[: table.num_registered])
+            inherited = self.sessions.inherit(session_id, owner, findable, now_ns)
         table.account(now_ns)
         self.greatest_holders.note(table.holding(owner, now_ns))
-        self._pool.give_back(owner, reversed(table.blocks))
+        self._pool.give_back(owner, table.blocks[inherited:][::-1])
         self._owed_blocks -= table.owed_blocks
         self._table_tokens -= table.stored_tokens
         return table.usage()
@@ -268,12 +270,3 @@ class KVManager:
         self._pool.give_back(owner, [shared])
         table.tail_is_foreign = False
         self._owed_blocks -= 1
-
-    def _findable(self, table: BlockTable) -> list[int]:
-        """The first blocks of a table that the prefix cache can find again."""
-        findable = []
-        for block in table.blocks[: table.num_registered]:
-            if not self._pool.is_kept(block):
-                break
-            findable.append(block)
-        return findable

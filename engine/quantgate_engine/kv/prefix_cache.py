@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 Digest = Callable[[bytes], bytes]
@@ -19,10 +19,13 @@ def sha256(data: bytes) -> bytes:
 
 @dataclass(slots=True, eq=False)
 class Prefix:
-    """One full block of a prefix, after its `parent`; a root has no parent, and its content is who it belongs to."""
+    """One full block of a prefix, after its `parent`; a root has no parent, and its content is who it belongs to.
+
+    Contents are spelled out in bytes: these are compared at once, and tell the garbage collector nothing.
+    """
 
     digest: bytes
-    content: tuple[int | str, ...]
+    content: bytes
     parent: Prefix | None
     block: int = NO_BLOCK
 
@@ -48,13 +51,14 @@ class PrefixCache:
 
     def root(self, salt: str = "") -> Prefix:
         """The start of every chain of requests with this salt."""
-        content = (*self._identity, salt)
-        spelled = b"".join(len(field.encode()).to_bytes(4, "big") + field.encode() for field in content)
-        return Prefix(self._digest(spelled), content, parent=None)
+        fields = [field.encode() for field in (*self._identity, salt)]
+        content = b"".join(len(field).to_bytes(4, "big") + field for field in fields)
+        return Prefix(self._digest(content), content, parent=None)
 
     def after(self, parent: Prefix, tokens: tuple[int, ...]) -> Prefix:
         """The prefix that `tokens`, one block of them, make after `parent`; it need not be in the cache."""
-        return self._link(parent, tokens, _spelled(tokens))
+        content = _spelled(tokens)
+        return Prefix(self._digest(parent.digest + content), content, parent)
 
     def chain(self, chain: list[Prefix], tokens: Callable[[int, int], tuple[int, ...]], num_tokens: int) -> None:
         """Lengthens `chain`, which starts with a root, by every full block that it lacks of the first `num_tokens`.
@@ -64,37 +68,39 @@ class PrefixCache:
         size = self._block_size
         start, stop = (len(chain) - 1) * size, num_tokens // size * size
         if start < stop:
-            missing = tokens(start, stop)
-            spelled, width = _spelled(missing), size * _TOKEN_BYTES
-            for block in range((stop - start) // size):
-                content = missing[block * size : (block + 1) * size]
-                chain.append(self._link(chain[-1], content, spelled[block * width : (block + 1) * width]))
+            spelled, width, digest, last = _spelled(tokens(start, stop)), size * _TOKEN_BYTES, self._digest, chain[-1]
+            for position in range(0, len(spelled), width):
+                content = spelled[position : position + width]
+                last = Prefix(digest(last.digest + content), content, last)
+                chain.append(last)
 
     def find(self, wanted: Prefix) -> int | None:
         """The block that holds this very prefix, verified token by token to its first; None where there is none."""
         entry = self._entries.get(wanted.digest)
         return entry.block if entry is not None and _same(entry, wanted) else None
 
-    def add(self, prefix: Prefix, block: int) -> bool:
-        """Registers a computed block; false where the cache has that prefix, or one with the same hash, already.
+    def add(self, prefixes: Sequence[Prefix], blocks: Sequence[int]) -> list[int]:
+        """Registers computed blocks, each with the prefix that it holds; returns those that can be found from now on.
 
-        False too for a block that holds a prefix already: a fork with another salt holds the same block under another
-        name, and of two names one would be left over when the block is evicted.
+        Not among them: a block whose prefix, or one with the same hash, the cache has already; and one that holds a
+        prefix already: a fork with another salt holds the same block under another name, and of two names one would be
+        left over when the block is evicted.
         """
-        if prefix.digest in self._entries or block in self._by_block:
-            return False
-        prefix.block = block
-        self._entries[prefix.digest] = self._by_block[block] = prefix
-        return True
+        entries, by_block = self._entries, self._by_block
+        added: list[int] = []
+        for prefix, block in zip(prefixes, blocks, strict=True):
+            if block not in by_block and prefix.digest not in entries:
+                prefix.block = block
+                entries[prefix.digest] = by_block[block] = prefix
+                added.append(block)
+        return added
 
-    def _link(self, parent: Prefix, tokens: tuple[int, ...], spelled: bytes) -> Prefix:
-        return Prefix(self._digest(parent.digest + spelled), tokens, parent)
-
-    def forget(self, block: int) -> None:
-        """The block is about to hold something else."""
-        prefix = self._by_block.pop(block)
-        del self._entries[prefix.digest]
-        prefix.block = NO_BLOCK
+    def forget(self, blocks: Sequence[int]) -> None:
+        """The blocks are about to hold something else."""
+        for block in blocks:
+            prefix = self._by_block.pop(block)
+            del self._entries[prefix.digest]
+            prefix.block = NO_BLOCK
 
 
 def _spelled(tokens: tuple[int, ...]) -> bytes:

@@ -76,13 +76,13 @@ class SessionKeeper:
         """What each session holds."""
         return [kept.holding(session_id, now_ns) for session_id, kept in self._sessions.items()]
 
-    def keep(self, session_id: str, blocks: Sequence[int], now_ns: int) -> None:
-        """Holds a turn's blocks for the next one, in place of what the session held before.
+    def inherit(self, session_id: str, owner: str, blocks: Sequence[int], now_ns: int) -> int:
+        """Takes a turn's blocks over from its request, for the next turn and in place of what the session held before.
 
-        Call it while the request still holds them. A prefix longer than the limit is held as far as the limit goes.
+        Returns how many of the first of them it has taken: a prefix longer than the limit as far as the limit goes.
         """
         if not self._lifetime_ns:
-            return
+            return 0
         before = self._take_out(session_id)
         kept = KeptSession(
             blocks=tuple(blocks[: self._max_blocks]),
@@ -91,13 +91,12 @@ class SessionKeeper:
             expires_ns=now_ns + self._lifetime_ns,
             past_block_ns=0 if before is None else before.block_ns(now_ns),
         )
-        holder = holder_of(session_id)
-        for block in kept.blocks:
-            self._pool.share(holder, block)
+        self._pool.hand_over(owner, holder_of(session_id), kept.blocks)
         self._sessions[session_id] = kept
         self._num_blocks += len(kept.blocks)
         while self._num_blocks > self._max_blocks:
             self.drop_oldest()
+        return len(kept.blocks)
 
     def expire(self, now_ns: int) -> None:
         """Lets go of the sessions whose time is over; the time is also that of what is dropped until the next call."""
@@ -120,5 +119,5 @@ class SessionKeeper:
         kept = self._sessions.pop(session_id, None)
         if kept is not None:
             self._num_blocks -= len(kept.blocks)
-            self._pool.give_back(holder_of(session_id), reversed(kept.blocks))
+            self._pool.give_back(holder_of(session_id), kept.blocks[::-1])
         return kept

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from quantgate_engine.kv.kv_manager import KVManager
 from quantgate_engine.kv.start import FROM_SCRATCH, Start
-from quantgate_engine.request import Request, RequestState
+from quantgate_engine.request import AbortCause, Request, RequestState
 
 
 class PrefixSharing:
@@ -21,8 +21,8 @@ class PrefixSharing:
         self._kv = kv
         self._requests = requests
         self._by_prefix = by_prefix
-        self._pending: dict[bytes, str] = {}
-        self._pending_of: dict[str, list[bytes]] = {}
+        self._pending: set[bytes] = set()
+        self._pending_of: dict[str, set[bytes]] = {}
 
     def start_of(self, request: Request) -> Start:
         """The longest start that is there now."""
@@ -48,38 +48,49 @@ class PrefixSharing:
         following = request.prefix_chain[start.tokens // self._kv.block_size + 1 :][:1]
         return any(prefix.digest in self._pending and self._kv.prefixes.find(prefix) is None for prefix in following)
 
-    def opened(self, request: Request) -> None:
-        """The request has started: the full blocks of its prompt are on their way."""
+    def opened(self, request: Request, start: Start) -> None:
+        """The request has started: the full blocks of its prompt behind `start` are on their way.
+
+        Of two that compute the same ones, the first stands for both.
+        """
         if not self._by_prefix:
             return
-        ahead = [prefix.digest for prefix in request.prefix_chain[1:] if self._kv.prefixes.find(prefix) is None]
+        behind = request.prefix_chain[start.tokens // self._kv.block_size + 1 :]
+        ahead = {prefix.digest for prefix in behind if prefix.digest not in self._pending}
+        self._pending |= ahead
         self._pending_of[request.request_id] = ahead
-        for digest in ahead:
-            self._pending.setdefault(digest, request.request_id)
 
     def computed(self, requests: Iterable[Request]) -> None:
-        """Lets others find every full block that the requests have computed."""
+        """Lets others find every full block that the prefills among the requests have computed.
+
+        The blocks of an answer follow all at once when its request lets go of them (`closed`): one by one they would
+        cost several times as much, and hardly anybody asks for them while the answer is being written.
+        """
         if not self._by_prefix:
             return
-        for request in requests:
-            # One that decodes has filled a block only where its tokens end with one.
-            if request.state is not RequestState.DECODING or request.num_computed_tokens % self._kv.block_size == 0:
-                self._register(request)
+        prefill, block_size = RequestState.PREFILL, self._kv.block_size
+        for request in [request for request in requests if request.state is prefill]:
+            self._register(request)
+            if request.num_computed_tokens // block_size >= len(request.prompt_token_ids) // block_size:
+                self._arrived(request)
 
     def closed(self, request: Request) -> None:
-        """Nothing more of the request is on its way."""
-        for digest in self._pending_of.pop(request.request_id, ()):
-            if self._pending.get(digest) == request.request_id:
-                del self._pending[digest]
+        """Nothing more of the request is on its way; what it has computed others can find. Call it before its release.
+
+        Of one that ended by an error they find no more than before: nobody knows what lies in its blocks.
+        """
+        self._arrived(request)
+        if self._by_prefix and request.abort_cause is not AbortCause.ERROR:
+            self._register(request)
 
     def _register(self, request: Request) -> None:
         full = request.num_computed_tokens // self._kv.block_size
-        if full <= self._kv.registered_blocks(request.request_id):
-            return
-        self._lengthen_chain(request)
-        self._kv.register(request.request_id, request.prefix_chain[1 : 1 + full])
-        if full >= len(request.prompt_token_ids) // self._kv.block_size:
-            self.closed(request)
+        if full:
+            self._lengthen_chain(request)
+            self._kv.register(request.request_id, request.prefix_chain, full)
+
+    def _arrived(self, request: Request) -> None:
+        self._pending -= self._pending_of.pop(request.request_id, set())
 
     def _lengthen_chain(self, request: Request) -> None:
         prefixes = self._kv.prefixes

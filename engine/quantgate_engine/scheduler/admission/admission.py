@@ -146,7 +146,7 @@ class Admission:
     def admit(self, request: Request, start: Start, now_ns: int) -> None:
         """Opens the request's table; call it only with what `start_now` returned."""
         self._kv.open(request.request_id, self.estimator.promise(request), now_ns, start)
-        self._sharing.opened(request)
+        self._sharing.opened(request, start)
         if request.admitted_ns is None:
             request.admitted_ns = now_ns
             request.cached_prompt_tokens = min(start.tokens, len(request.prompt_token_ids))
