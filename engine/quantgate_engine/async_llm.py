@@ -11,6 +11,7 @@ from contextlib import suppress
 from quantgate_engine.argument_checks import refuse_argument, require_count, require_kind, token_ids_of
 from quantgate_engine.delivery import Delivery
 from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_engine.executor.compute_thread import repeat_on_compute_thread
 from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.llm import LLM
 from quantgate_engine.outputs import StreamChunk, StreamEnd, chunk_of, end_of
@@ -40,6 +41,8 @@ class AsyncLLM:
             raise refuse_argument("AsyncLLM: llm", llm, "an LLM, or an engine that steps as its core does")
         require_count("AsyncLLM: max_unread_chunks", max_unread_chunks, 1, optional=True)
         self._core: SteppedEngine = llm.core if isinstance(llm, LLM) else llm
+        # A simulated engine may sleep through its steps, and the compute thread is not for that.
+        self._repeat = repeat_on_compute_thread if isinstance(llm, LLM) else _repeat_here
         self._max_unread_chunks = max_unread_chunks
         self._deliveries: dict[str, Delivery] = {}
         self._forgetting: deque[asyncio.Event] = deque()
@@ -207,7 +210,7 @@ class AsyncLLM:
                 # Cleared before the check: work that comes after the check finds the flag down and raises it.
                 self._wake.clear()
                 if self._core.has_work:
-                    self._publish(self._core.step())
+                    self._repeat(self._step)
                 elif self._forgetting:
                     self._core.forget()
                     self._post(self._forgetting.popleft().set)
@@ -221,6 +224,11 @@ class AsyncLLM:
             self._post(self._break_off, f"{type(failure).__name__}: {failure}")
         finally:
             self._post(self._note_end)
+
+    def _step(self) -> bool:
+        """Whether another one is to follow at once."""
+        self._publish(self._core.step())
+        return self._core.has_work and (self._draining or not self._stopping)
 
     def _publish(self, result: StepResult) -> None:
         chunks = {request.request_id: chunk_of(request, token) for request, token in result.tokens}
@@ -251,3 +259,9 @@ class AsyncLLM:
         self._failure = failure
         end = StreamEnd(status="failed", abort_cause=AbortCause.ERROR.value, error=failure)
         self._deliver({request_id: StreamChunk(end=end) for request_id in self._deliveries})
+
+
+def _repeat_here(work: Callable[[], bool]) -> None:
+    """As `repeat_on_compute_thread`, on the caller's own thread."""
+    while work():
+        pass

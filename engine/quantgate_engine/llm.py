@@ -13,6 +13,7 @@ from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.engine import EngineCore
 from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_engine.executor.compute_thread import on_compute_thread, repeat_on_compute_thread
 from quantgate_engine.outputs import RequestOutput, times_of
 from quantgate_engine.prompts import Prompt, encode_prompt
 from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
@@ -51,7 +52,6 @@ class LLM:
         **config_fields: Any,
     ) -> None:
         # Here, not at the top: torch takes seconds to import, and `import quantgate_engine` must not.
-        from quantgate_engine.executor.compute_thread import on_compute_thread
         from quantgate_engine.executor.pinned import PinnedExecutor
         from quantgate_engine.executor.torch_executor import TorchExecutor
         from quantgate_engine.model.catalog import resolve_model
@@ -164,20 +164,28 @@ class LLM:
             watches = {
                 request.request_id: _StopWatch(self.tokenizer, request) for request in requests if request.params.stop
             }
-            while self.core.has_work:
-                result = self.core.step()
-                for request, token in result.tokens:
-                    watch = watches.get(request.request_id)
-                    if watch is not None and watch.stops_at(token.token_id):
-                        self.core.finish(request.request_id)
-                for ended in result.ended:
-                    if ended.state is not RequestState.FINISHED:
-                        raise RunError(f"Request {ended.request_id} failed: {ended.error}.")
+            repeat_on_compute_thread(lambda: self._step(watches))
         finally:
-            if self.core.has_work:
-                self.core.abort_all(AbortCause.CANCELLED)
-                self.core.step()
+            # There too: a second Ctrl-C may have left a step running.
+            on_compute_thread(self._give_up_the_rest)
         return [(request, watches.get(request.request_id)) for request in requests]
+
+    def _step(self, watches: Mapping[str, _StopWatch]) -> bool:
+        """Whether another one is to follow. Raises RunError where a request failed."""
+        result = self.core.step()
+        for request, token in result.tokens:
+            watch = watches.get(request.request_id)
+            if watch is not None and watch.stops_at(token.token_id):
+                self.core.finish(request.request_id)
+        for ended in result.ended:
+            if ended.state is not RequestState.FINISHED:
+                raise RunError(f"Request {ended.request_id} failed: {ended.error}.")
+        return self.core.has_work
+
+    def _give_up_the_rest(self) -> None:
+        if self.core.has_work:
+            self.core.abort_all(AbortCause.CANCELLED)
+            self.core.step()
 
     def _output(self, request: Request, watch: _StopWatch | None) -> RequestOutput:
         token_ids = request.output_token_ids

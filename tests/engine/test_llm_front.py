@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 
 from quantgate_engine import LLM, AsyncLLM, EngineConfig, SamplingParams
 from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_engine.executor.compute_thread import THREAD_NAME
 
 GREEDY = SamplingParams(max_tokens=12, ignore_eos=True)
 
@@ -149,6 +153,80 @@ def test_an_interrupt_leaves_the_engine_empty_and_ready(llm: LLM, monkeypatch: p
     assert not llm.core.has_work
     assert llm.core.held_blocks == 0
     assert len(llm.generate([[7, 8]], GREEDY)[0].token_ids) == 12
+
+
+def test_a_signal_amid_a_step_lets_it_end_and_leaves_the_engine_empty_and_ready(
+    llm: LLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute, calls, answers = llm.core.executor.execute, 0, 0
+
+    def signalled(sequences: object) -> object:
+        nonlocal calls, answers
+        calls += 1
+        if calls == 3:
+            # Before: until the caller waits, for a signal that comes just before it does not wake it.
+            time.sleep(0.05)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.05)
+        answer = execute(sequences)
+        answers += 1
+        return answer
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(llm.core.executor, "execute", signalled)
+            with pytest.raises(KeyboardInterrupt):
+                llm.generate(_prompts(), GREEDY)
+            assert calls == answers == 3
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not llm.core.has_work
+    assert llm.core.held_blocks == 0
+    assert len(llm.generate([[7, 8]], GREEDY)[0].token_ids) == 12
+
+
+def test_both_fronts_step_on_the_compute_thread(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    step, names = llm.core.step, []
+
+    def watched() -> object:
+        names.append(threading.current_thread().name)
+        return step()
+
+    monkeypatch.setattr(llm.core, "step", watched)
+    llm.generate(_prompts(), GREEDY)
+    generating = len(names)
+
+    async def scenario() -> None:
+        engine = AsyncLLM(llm)
+        await engine.start()
+        try:
+            assert [chunk async for chunk in engine.stream("one", [7, 8], GREEDY)][-1].end is not None
+        finally:
+            await engine.stop()
+
+    asyncio.run(scenario())
+    assert generating > 12
+    assert len(names) - generating >= 12
+    assert all(name.startswith(THREAD_NAME) for name in names[: generating + 12])
+
+
+def test_logits_come_while_requests_are_generated(llm: LLM) -> None:
+    finished = threading.Event()
+
+    def generate() -> None:
+        llm.generate([[7, 8]], SamplingParams(max_tokens=400, ignore_eos=True))
+        finished.set()
+
+    generating = threading.Thread(target=generate)
+    generating.start()
+    while not llm.core.load.active_requests:
+        time.sleep(0.001)
+    expected_shape = (3, TINY_SHAPE["vocab_size"])
+    assert llm.logits([7, 8, 9]).shape == expected_shape
+    amid = not finished.is_set()
+    generating.join()
+    assert amid
 
 
 def test_a_failing_kernel_is_a_run_error_with_its_message(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
