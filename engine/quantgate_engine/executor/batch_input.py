@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,25 +21,28 @@ def build_batch(
     slots: list[int] = []
     starts, contexts = [0], []
     for sequence in sequences:
-        end = sequence.start_position + len(sequence.token_ids)
-        tokens.extend(sequence.token_ids)
-        positions.extend(range(sequence.start_position, end))
-        slots.extend(
-            sequence.block_table[position // block_size] * block_size + position % block_size
-            for position in range(sequence.start_position, end)
-        )
+        start, table = sequence.start_position, sequence.block_table
+        rows = range(start, start + len(sequence.token_ids))
+        tokens += sequence.token_ids
+        positions += rows
+        slots += [table[row // block_size] * block_size + row % block_size for row in rows]
         starts.append(len(tokens))
-        contexts.append(end)
+        contexts.append(rows.stop)
     widest = max(len(sequence.block_table) for sequence in sequences)
     tables = [[*sequence.block_table, *(0,) * (widest - len(sequence.block_table))] for sequence in sequences]
     batch = AttentionBatch(
-        query_starts=torch.tensor(starts, dtype=torch.int32, device=device),
-        context_lens=torch.tensor(contexts, dtype=torch.int32, device=device),
-        block_tables=torch.tensor(tables, dtype=torch.int32, device=device),
-        slots=torch.tensor(slots, dtype=torch.int64, device=device),
-        positions=torch.tensor(positions, dtype=torch.int64, device=device),
+        query_starts=_tensor(starts, np.int32, device),
+        context_lens=_tensor(contexts, np.int32, device),
+        block_tables=_tensor(tables, np.int32, device),
+        slots=_tensor(slots, np.int64, device),
+        positions=_tensor(positions, np.int64, device),
         query_starts_host=tuple(starts),
         context_lens_host=tuple(contexts),
         block_size=block_size,
     )
-    return torch.tensor(tokens, dtype=torch.int64, device=device), batch
+    return _tensor(tokens, np.int64, device), batch
+
+
+def _tensor(values: Sequence[object], dtype: type[np.integer], device: torch.device) -> Tensor:
+    """By way of numpy, which reads Python's numbers two to four times as fast as torch does."""
+    return torch.from_numpy(np.array(values, dtype=dtype)).to(device)

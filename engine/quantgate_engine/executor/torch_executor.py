@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,8 +31,17 @@ from quantgate_engine.sampling.sampler import SamplingRow, sample
 from quantgate_engine.sampling_params import LogitsNeed
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.registry import make_kernel_set
-from quantgate_kernels.types import KVLayer, dtype_name, stored_bytes
+from quantgate_kernels.types import AttentionBatch, KVLayer, dtype_name, stored_bytes
 from quantgate_kernels.unavailable import KernelSetUnavailableError
+
+
+class _Draw(NamedTuple):
+    """Tokens of a step that are chosen alike: whose, and from which rows of its hidden states (None: from all)."""
+
+    need: LogitsNeed
+    indices: list[int]
+    sequences: list[ScheduledSequence]
+    rows: Tensor | None
 
 
 class TorchExecutor:
@@ -129,9 +139,16 @@ class TorchExecutor:
         if not sequences:
             return []
         with self._lock, torch.inference_mode(), as_memory_errors():
-            hidden, ends = self._forward(sequences, self._cache)
-            drawn = self._draw(sequences, hidden, ends)
-        return [drawn.get(index) for index in range(len(sequences))]
+            token_ids, batch = build_batch(sequences, self.block_size, self._device)
+            # Before the forward pass, which leaves nothing of all this in the processor's caches.
+            draws = self._draws(sequences, batch)
+            hidden = self._decoder.hidden_states(token_ids, self._cache, batch)
+            drawn: list[SampledToken | None] = [None] * len(sequences)
+            for draw in draws:
+                rows = hidden if draw.rows is None else hidden.index_select(0, draw.rows)
+                for index, token in zip(draw.indices, self._sample(rows, draw), strict=True):
+                    drawn[index] = token
+            return drawn
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
         """See `TeacherForcing.logits`."""
@@ -150,39 +167,29 @@ class TorchExecutor:
         with self._lock:
             return self._teacher_forcing.continuation_logits(prompt_ids, continuations, chunk_tokens)
 
-    def _draw(
-        self, sequences: tuple[ScheduledSequence, ...], hidden: Tensor, ends: tuple[int, ...]
-    ) -> dict[int, SampledToken]:
-        """The tokens of the sequences that are to draw one, by index; no sequence pays for what another one needs."""
-        drawn: dict[int, SampledToken] = {}
+    def _draws(self, sequences: tuple[ScheduledSequence, ...], batch: AttentionBatch) -> list[_Draw]:
+        """Of the sequences that are to draw a token, those of one need each; nobody pays for what another one needs."""
+        draws: list[_Draw] = []
+        needs = [sequence.params.logits_need if sequence.sample else None for sequence in sequences]
         for need in LogitsNeed:
-            rows = [
-                index
-                for index, sequence in enumerate(sequences)
-                if sequence.sample and sequence.params.logits_need is need
-            ]
-            if rows:
-                last = torch.tensor([ends[index] - 1 for index in rows], device=self._device)
-                chosen = [_sampling_row(sequences[index]) for index in rows]
-                drawn.update(zip(rows, self._sample(hidden.index_select(0, last), chosen, need), strict=True))
-        return drawn
+            indices = [index for index, own in enumerate(needs) if own is need]
+            if indices:
+                last_rows = [batch.query_starts_host[index + 1] - 1 for index in indices]
+                everything = len(indices) == batch.num_rows
+                rows = None if everything else torch.tensor(last_rows, device=self._device)
+                draws.append(_Draw(need, indices, [sequences[index] for index in indices], rows))
+        return draws
 
-    def _sample(self, hidden: Tensor, rows: list[SamplingRow], need: LogitsNeed) -> list[SampledToken]:
-        """hidden [R, hidden], one row per entry of `rows`."""
-        if need is not LogitsNeed.BEST:
-            return sample(self._decoder.logits(hidden, exact=need is LogitsNeed.ALL), rows)
+    def _sample(self, hidden: Tensor, draw: _Draw) -> list[SampledToken]:
+        """hidden [R, hidden], one row per sequence of the draw."""
+        if draw.need is not LogitsNeed.BEST:
+            logits = self._decoder.logits(hidden, exact=draw.need is LogitsNeed.ALL)
+            return sample(logits, [_sampling_row(sequence) for sequence in draw.sequences])
         best: list[int] = self._decoder.best_tokens(hidden).tolist()
         return [
-            SampledToken(token if row.forced_token_id is None else row.forced_token_id)
-            for token, row in zip(best, rows, strict=True)
+            SampledToken(token if sequence.forced_token_id is None else sequence.forced_token_id)
+            for token, sequence in zip(best, draw.sequences, strict=True)
         ]
-
-    def _forward(
-        self, sequences: tuple[ScheduledSequence, ...], cache: tuple[KVLayer, ...]
-    ) -> tuple[Tensor, tuple[int, ...]]:
-        """-> (hidden states [T, hidden], the row after each sequence's last)."""
-        token_ids, batch = build_batch(sequences, self.block_size, self._device)
-        return self._decoder.hidden_states(token_ids, cache, batch), batch.query_starts_host[1:]
 
     def _allocate(self, blocks: int) -> tuple[KVLayer, ...]:
         return self._kv_format.allocate(self._decoder.config, blocks, self.block_size, self._device)

@@ -18,9 +18,9 @@ class RotaryTable:
         frequencies = torch.tensor(rotation.frequencies, dtype=torch.float32, device=device)
         angles = torch.outer(torch.arange(max_positions, dtype=torch.float32, device=device), frequencies)
         doubled = torch.cat((angles, angles), dim=-1)
-        self._cos = doubled.cos().mul_(rotation.attention_factor)
-        self._sin = doubled.sin().mul_(rotation.attention_factor)
+        self._cos_and_sin = torch.stack((doubled.cos(), doubled.sin())).mul_(rotation.attention_factor)
 
     def lookup(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """positions int64 [T] -> cos and sin [T, head_dim]."""
-        return self._cos.index_select(0, positions), self._sin.index_select(0, positions)
+        cos, sin = self._cos_and_sin.index_select(1, positions).unbind(0)
+        return cos, sin
