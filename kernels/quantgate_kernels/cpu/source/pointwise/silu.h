@@ -8,11 +8,12 @@
 namespace quantgate {
 
 QUANTGATE_INLINED Lanes silu_and_mul(const Lanes& gates, const Lanes& ups) {
-    float gate[LANES], opened[LANES];
+    float gate[LANES], power[LANES];
     store(gates, gate);
+    // The division stands behind the loop: in it, compilers make one for each of the exponential's cases.
 #pragma omp simd simdlen(16)
-    for (int64_t lane = 0; lane < LANES; ++lane) opened[lane] = gate[lane] / (1.0f + exponential(-gate[lane]));
-    return load(opened) * ups;
+    for (int64_t lane = 0; lane < LANES; ++lane) power[lane] = exponential(-gate[lane]);
+    return gates / (1.0f + load(power)) * ups;
 }
 
 }  // namespace quantgate

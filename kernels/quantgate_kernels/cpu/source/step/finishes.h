@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/bfloat16_lanes.h"
 #include "common/lanes.h"
 #include "common/number.h"
 #include "pointwise/silu.h"
@@ -21,14 +22,13 @@ struct PanelPlace {
 
 // Rounded to bfloat16: queries, keys and values.
 inline void store_rounded(const Lanes* sums, const PanelPlace& place, BFloat16* row) {
-    float wide[PANEL_OUTPUTS];
-    std::memcpy(wide, sums, sizeof wide);
     BFloat16* to = row + place.first;
     if (place.outputs == PANEL_OUTPUTS) {
-#pragma omp simd simdlen(16)
-        for (int64_t o = 0; o < PANEL_OUTPUTS; ++o) to[o] = rounded<BFloat16>(wide[o]);
+        for (int64_t unit = 0; unit < PANEL_UNITS; ++unit) store(sums[unit], to + unit * LANES);
         return;
     }
+    float wide[PANEL_OUTPUTS];
+    std::memcpy(wide, sums, sizeof wide);
     for (int64_t o = 0; o < place.outputs; ++o) to[o] = rounded<BFloat16>(wide[o]);
 }
 
@@ -46,14 +46,11 @@ inline void add_to_residual(const Lanes* sums, const PanelPlace& place, float* r
 
 // silu of a split panel's 16 gates times its 16 ups, rounded to bfloat16. ffn: gates in all.
 inline void store_gated(const Lanes* sums, int64_t panel, int64_t ffn, BFloat16* row) {
-    float wide[LANES];
-    store(silu_and_mul(sums[0], sums[1]), wide);
+    const Lanes opened = silu_and_mul(sums[0], sums[1]);
     const int64_t first = panel * LANES, outputs = std::min(LANES, ffn - first);
-    if (outputs == LANES) {
-#pragma omp simd simdlen(16)
-        for (int64_t o = 0; o < LANES; ++o) row[first + o] = rounded<BFloat16>(wide[o]);
-        return;
-    }
+    if (outputs == LANES) return store(opened, row + first);
+    float wide[LANES];
+    store(opened, wide);
     for (int64_t o = 0; o < outputs; ++o) row[first + o] = rounded<BFloat16>(wide[o]);
 }
 

@@ -1,0 +1,27 @@
+// Sixteen float32 numbers as bfloat16, rounded side by side.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "common/intrinsics.h"
+#include "common/lanes.h"
+#include "common/number.h"
+
+namespace quantgate {
+
+// As `rounded` does it; but where the processor has an instruction for it, what is below float32's normal numbers
+// becomes zero, as it does in the products that the processor makes of bfloat16.
+QUANTGATE_INLINED void store(const Lanes& lanes, BFloat16* to) {
+#if QUANTGATE_AVX512_BF16
+    const __m256bh nearest = _mm512_cvtneps_pbh((__m512)lanes);
+    std::memcpy(to, &nearest, sizeof nearest);
+#else
+    float wide[LANES];
+    store(lanes, wide);
+#pragma omp simd simdlen(16)
+    for (int64_t lane = 0; lane < LANES; ++lane) to[lane] = rounded<BFloat16>(wide[lane]);
+#endif
+}
+
+}  // namespace quantgate
