@@ -10,7 +10,8 @@ from typing import Any
 class ModelInfo:
     """A loaded model.
 
-    weight_bytes: bytes of all weight tensors, each counted once (a tied head is the embedding).
+    weight_bytes: bytes of all weight tensors, each counted once (a tied head is the embedding). What a kernel set keeps
+    beside them is not counted: the INT8 screen of a 16-bit head is half as large as that head.
     linear_weight_bytes: those of the decoder's linear layers, scales included, biases and the head not.
     compute_dtype: of activations; `bfloat16, linear layers int8` where products of linear layers round them further.
     head_dtype: in which embedding and head are stored; kv_dtype: of the cache.

@@ -92,7 +92,8 @@ def bound_of(pieces: Iterable[Work], limits: DeviceLimits) -> Bound | None:
 class DecoderWork:
     """What the steps of a loaded decoder must at least read and compute.
 
-    linear_bytes: weights of the linear layers, scales included; head_bytes: of the head, for steps that draw tokens.
+    linear_bytes: weights of the linear layers, scales included; head_bytes: of the head, for steps that draw tokens. A
+    kernel set that screens its head reads about half of it in greedy steps of few rows; the bound is without a screen.
     kv_bytes_per_token: keys and values of all layers. linear_parameters, head_parameters: weights that each row, and
     each row that draws a token, is multiplied by. query_size: heads * head_dim.
     windows: (how far layers look back, how many of them do); None is the whole context.

@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <vector>
 
+#include "some_screen.h"
 #include "thread_team.h"
 #include "tiny_decoder.h"
 
@@ -15,9 +17,10 @@ extern "C" {
 int64_t quantgate_step_bytes(const quantgate::Decoder* decoder, int64_t rows, int threads);
 void quantgate_decoder_step(const quantgate::Decoder* decoder, const quantgate::Step* step, float* residual,
                             uint8_t* workspace, int threads);
-int64_t quantgate_head_bytes(int64_t hidden, int64_t rows, int threads);
-void quantgate_head(const quantgate::PanelWeight* weight, const float* norm, float eps, const float* residual,
-                    int64_t rows, float* logits, int64_t* tokens, uint8_t* workspace, int threads);
+int64_t quantgate_head_bytes(const quantgate::PanelWeight* weight, int64_t rows, int threads);
+void quantgate_head(const quantgate::PanelWeight* weight, const quantgate::HeadScreen* screen, const float* norm,
+                    float eps, const float* residual, int64_t rows, float* logits, int64_t* tokens, uint8_t* workspace,
+                    int threads);
 }
 
 namespace sanitized {
@@ -58,10 +61,13 @@ Results run(const Model& model, const Rows& rows, std::vector<CacheMemory> cache
         quantgate_decoder_step(&decoder, &step, residual.data(), workspace.memory(), threads);
     }
     const quantgate::PanelWeight head = model.head.view(false);
+    std::optional<Screen> made;
+    quantgate::HeadScreen screen{};
+    if (head.form == Form::BFLOAT16) screen = made.emplace(model.head).view();
     for (const bool best : {false, true}) {
-        const Workspace workspace(quantgate_head_bytes(HIDDEN, count, threads));
-        quantgate_head(&head, model.final_norm.data(), decoder.norm_eps, residual.data(), count,
-                       best ? nullptr : logits.data(), best ? tokens.data() : nullptr, workspace.memory(), threads);
+        const Workspace workspace(quantgate_head_bytes(&head, count, threads));
+        quantgate_head(&head, made ? &screen : nullptr, model.final_norm.data(), decoder.norm_eps, residual.data(),
+                       count, best ? nullptr : logits.data(), best ? tokens.data() : nullptr, workspace.memory(), threads);
     }
     return {residual, logits, tokens, cache};
 }

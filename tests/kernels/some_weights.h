@@ -81,14 +81,6 @@ struct Weight {
         repeat_first_as_last(code_sums);
     }
 
-private:
-    template <class Number>
-    void repeat_first_as_last(std::vector<Number>& numbers) const {
-        const int64_t panel = static_cast<int64_t>(numbers.size()) / panels();
-        std::copy(numbers.begin(), numbers.begin() + panel, numbers.end() - panel);
-    }
-
-    int64_t panels() const { return quantgate::panels_of(outputs); }
     int64_t padded() const { return panels() * PANEL_OUTPUTS; }
 
     // Where a number begins in `data`; for forms that do not share bytes.
@@ -99,14 +91,11 @@ private:
         return begin + output % PANEL_OUTPUTS * bytes + input % step * bytes / step;
     }
 
-    void clear_last_step() {
-        const int64_t bytes = form == Form::BFLOAT16 ? 2 : 1;
-        const int64_t all = quantgate::steps_of(form, inputs) * quantgate::step_inputs(form);
-        for (int64_t output = 0; output < padded(); ++output) {
-            for (int64_t input = inputs; input < all; ++input) {
-                std::memset(data.data() + place(output, input), 0, bytes);
-            }
-        }
+    // Of a weight in BFLOAT16.
+    float bfloat16_at(int64_t output, int64_t input) const {
+        quantgate::BFloat16 number;
+        std::memcpy(&number, data.data() + place(output, input), sizeof number);
+        return quantgate::to_float(number);
     }
 
     void sum_codes() {
@@ -114,6 +103,25 @@ private:
         for (int64_t output = 0; output < padded(); ++output) {
             for (int64_t input = 0; input < inputs; ++input) {
                 code_sums[output] += static_cast<int8_t>(data[place(output, input)]);
+            }
+        }
+    }
+
+private:
+    template <class Number>
+    void repeat_first_as_last(std::vector<Number>& numbers) const {
+        const int64_t panel = static_cast<int64_t>(numbers.size()) / panels();
+        std::copy(numbers.begin(), numbers.begin() + panel, numbers.end() - panel);
+    }
+
+    int64_t panels() const { return quantgate::panels_of(outputs); }
+
+    void clear_last_step() {
+        const int64_t bytes = form == Form::BFLOAT16 ? 2 : 1;
+        const int64_t all = quantgate::steps_of(form, inputs) * quantgate::step_inputs(form);
+        for (int64_t output = 0; output < padded(); ++output) {
+            for (int64_t input = inputs; input < all; ++input) {
+                std::memset(data.data() + place(output, input), 0, bytes);
             }
         }
     }

@@ -15,6 +15,7 @@ import torch
 from tests.kernels import (
     test_cpu_kernels,
     test_head,
+    test_head_screen,
     test_int8_kv,
     test_paged_attention,
     test_pointwise,
@@ -208,6 +209,11 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_step_program(scheme: str, checkpoint: Path, functions: dict[torch.dtype, Functions]) -> None:
     model = load_model(checkpoint, scheme)
     test_step_program.assert_no_further_off(model, SCRIPTS["mixed"], functions=functions)
+
+
+@pytest.mark.parametrize("name", test_head_screen.HEADS)
+def test_the_screen_before_the_head(name: str, functions: dict[torch.dtype, Functions]) -> None:
+    test_head_screen.test_the_best_tokens_are_those_of_every_logit(name, 1.0, functions)
 
 
 def test_the_head(cpu: CpuKernels) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from quantgate_kernels.cpu.head_screen import HeadScreen, screen_of
 from quantgate_kernels.cpu.panels import panel_bias
 from quantgate_kernels.layers import DecoderLayer, DecoderShape, DecoderWeights, Projection
 from quantgate_kernels.panel_weight import PanelWeight
@@ -25,6 +26,15 @@ class PanelWeightLayout(ctypes.Structure):
         ("inputs", ctypes.c_int64),
         ("outputs", ctypes.c_int64),
         ("group_size", ctypes.c_int64),
+    )
+
+
+class HeadScreenLayout(ctypes.Structure):
+    _fields_ = (
+        ("codes", PanelWeightLayout),
+        ("lengths", ctypes.c_void_p),
+        ("losses", ctypes.c_void_p),
+        ("longest", ctypes.c_float),
     )
 
 
@@ -92,6 +102,7 @@ class LaidOutDecoder:
 
     decoder: DecoderLayout
     head: PanelWeightLayout
+    screen: HeadScreenLayout
     final_norm: Tensor
     kept: tuple[object, ...]
 
@@ -118,6 +129,11 @@ class _Keeper:
             int(weight.form), *weight.addresses(), self.address(added), weight.inputs, weight.outputs, weight.group_size
         )
 
+    def screen(self, screen: HeadScreen) -> HeadScreenLayout:
+        return HeadScreenLayout(
+            self.panels(screen.codes), self.address(screen.lengths), self.address(screen.losses), screen.longest
+        )
+
     def projection(self, projection: Projection) -> PanelWeightLayout:
         assert isinstance(projection.weight, PanelWeight)
         return self.panels(projection.weight, projection.bias)
@@ -135,8 +151,8 @@ def lay_out_decoder(weights: DecoderWeights, shape: DecoderShape) -> LaidOutDeco
         len(weights.layers), shape.hidden, shape.heads, shape.kv_heads, shape.head_dim, shape.ffn,
         shape.norm_eps, shape.attention_scale, layers, keeper.panels(weights.embedding),
     )  # fmt: skip
-    head = keeper.panels(weights.head)
-    return LaidOutDecoder(decoder, head, weights.final_norm.float().contiguous(), (layers, *keeper.kept))
+    head, screen = keeper.panels(weights.head), keeper.screen(screen_of(weights.head))
+    return LaidOutDecoder(decoder, head, screen, weights.final_norm.float().contiguous(), (layers, *keeper.kept))
 
 
 def _layer(keeper: _Keeper, layer: DecoderLayer, window: int | None) -> LayerWeightsLayout:

@@ -31,6 +31,7 @@ class CpuStepProgram:
         self._laid_out = lay_out_decoder(weights, shape)
         self._decoder = ctypes.byref(self._laid_out.decoder)
         self._head = ctypes.byref(self._laid_out.head)
+        self._screen = ctypes.byref(self._laid_out.screen)
         self._eps = shape.norm_eps
         self._workspace = aligned_bytes(0)
         self._caches = _LatestCache()
@@ -57,10 +58,10 @@ class CpuStepProgram:
 
     def _run_head(self, hidden: Tensor, logits: Tensor | None, tokens: Tensor | None) -> None:
         threads, rows = torch.get_num_threads(), hidden.shape[0]
-        workspace = self._memory(self._functions.head_bytes(self._hidden, rows, threads))
+        workspace = self._memory(self._functions.head_bytes(self._head, rows, threads))
         residual = hidden.contiguous()
         self._functions.head(
-            self._head, self._laid_out.final_norm.data_ptr(), self._eps, residual.data_ptr(), rows,
+            self._head, self._screen, self._laid_out.final_norm.data_ptr(), self._eps, residual.data_ptr(), rows,
             None if logits is None else logits.data_ptr(), None if tokens is None else tokens.data_ptr(),
             workspace, threads,
         )  # fmt: skip

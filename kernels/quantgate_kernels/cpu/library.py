@@ -32,8 +32,8 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
 PANEL_LINEAR = (ctypes.c_int32, *(POINTER,) * 6, ctypes.c_int, *(COUNT,) * 4, THREADS)
 STEP_BYTES = (POINTER, COUNT, THREADS)
 DECODER_STEP = (*(POINTER,) * 4, THREADS)
-HEAD_BYTES = (*(COUNT,) * 2, THREADS)
-HEAD = (*(POINTER,) * 2, NUMBER, POINTER, COUNT, *(POINTER,) * 3, THREADS)
+HEAD_BYTES = (POINTER, COUNT, THREADS)
+HEAD = (*(POINTER,) * 3, NUMBER, POINTER, COUNT, *(POINTER,) * 3, THREADS)
 
 
 @dataclass(frozen=True, slots=True)
