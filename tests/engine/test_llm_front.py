@@ -60,6 +60,19 @@ def test_batched_greedy_outputs_equal_those_of_one_request_after_another(llm: LL
     assert len(set(together)) > 5
 
 
+def test_requests_that_choose_their_tokens_in_unlike_ways_share_steps_and_change_nothing(llm: LLM) -> None:
+    kinds = [
+        SamplingParams(max_tokens=9, ignore_eos=True, temperature=1.0, seed=3),
+        SamplingParams(max_tokens=9, ignore_eos=True),
+        SamplingParams(max_tokens=9, ignore_eos=True, logprobs=1),
+        SamplingParams(max_tokens=9, forced_token_ids=(7, 8, 9, 10, 11, 12, 13, 14, 15)),
+    ]
+    prompts, params = _prompts()[:8], [*kinds, *reversed(kinds)]
+    together = [output.token_ids for output in llm.generate(prompts, params)]
+    assert together == [llm.generate([prompt], own)[0].token_ids for prompt, own in zip(prompts, params, strict=True)]
+    assert together[3] == together[4] == kinds[3].forced_token_ids
+
+
 def test_greedy_tokens_are_the_argmax_of_the_teacher_forced_logits(llm: LLM) -> None:
     for prompt in _prompts():
         [output] = llm.generate([prompt], GREEDY)
