@@ -38,7 +38,7 @@ def screen_of(head: PanelWeight) -> HeadScreen:
     """Half of the head's bytes, and its own. Outputs with a weight that is NaN or huge count as infinitely long."""
     assert head.form == PanelForm.BFLOAT16
     outputs = head.outputs - torch.arange(0, head.outputs, PANELS_AT_ONCE * PANEL_OUTPUTS)
-    chunks = zip(head.data.split(PANELS_AT_ONCE), outputs.tolist(), strict=True)
+    chunks = zip(torch.split(head.data, PANELS_AT_ONCE), outputs.tolist(), strict=True)
     rounded = [
         _rounded(unpack(replace(head, data=data, outputs=min(left, len(data) * PANEL_OUTPUTS))))
         for data, left in chunks
@@ -73,4 +73,5 @@ def _length_at_most(numbers: Tensor) -> Tensor:
     """
     inputs = numbers.shape[1]
     off = LARGEST_CODE * UNIT_ROUNDOFF * math.sqrt(inputs)
-    return numbers.norm(dim=1) * (1 + 2 * (inputs + 8) * UNIT_ROUNDOFF) + 2 * off
+    lengths: Tensor = torch.linalg.vector_norm(numbers, dim=1)
+    return lengths * (1 + 2 * (inputs + 8) * UNIT_ROUNDOFF) + 2 * off
