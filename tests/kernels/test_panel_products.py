@@ -141,6 +141,15 @@ FORMS = tuple(every_form(2, 128))
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_many_rows_have_the_bits_of_a_few(form: str, products: PanelProducts) -> None:
+    """With many rows, codes are expanded once for all tiles. Up to three rows have partial sums of their own."""
+    panels = pack(every_form(70, 384)[form])
+    x = rows_of(300, 384)
+    expected = torch.cat([products.linear(part.contiguous(), panels) for part in x.split(20)])
+    assert torch.equal(products.linear(x, panels), expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_threads_change_no_bit(form: str, products: PanelProducts) -> None:
     """Enough outputs that every thread gets some, in panels that no number of threads divides."""
     panels = pack(every_form(711, 384)[form])

@@ -1,4 +1,4 @@
-// Sixteen float32 numbers as bfloat16, rounded side by side.
+// Sixteen bfloat16 numbers to float32 and back, side by side.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,14 @@
 #include "common/number.h"
 
 namespace quantgate {
+
+QUANTGATE_INLINED Lanes load(const BFloat16* from) {
+    typedef uint16_t Halves __attribute__((vector_size(2 * LANES)));
+    typedef uint32_t Words __attribute__((vector_size(4 * LANES)));
+    Halves halves;
+    std::memcpy(&halves, from, sizeof halves);
+    return (Lanes)(__builtin_convertvector(halves, Words) << 16);
+}
 
 // As `rounded` does it; but where the processor has an instruction for it, what is below float32's normal numbers
 // becomes zero, as it does in the products that the processor makes of bfloat16.

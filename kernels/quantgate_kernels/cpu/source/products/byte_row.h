@@ -11,8 +11,8 @@ namespace quantgate {
 constexpr float LARGEST_BYTE_CODE = 127.0f;
 constexpr int32_t BYTE_ZERO = 128;
 
-// scale = largest magnitude / 127, code = number / scale to the nearest, ties to even; returns the scale. A row of zeros
-// has scale 0. One with a NaN or an infinity has NaN for a scale: what is computed from it stays visible.
+// scale = largest magnitude / 127, code = number / scale to the nearest, ties to even; returns the scale. A row of
+// zeros has scale 0. One with a NaN or an infinity has NaN for a scale: what is computed from it stays visible.
 // No quotient needs a clamp: the least magnitude of bfloat16, 2^-133, makes a scale of 516 of float32's least steps, so
 // that a scale has lost less than a thousandth to rounding, and 127.13 is still nearest to 127.
 inline float quantize_to_bytes(const BFloat16* row, int64_t size, uint8_t* bytes) {

@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "attention/aligned_array.h"
+#include "products/panel_expansion.h"
 #include "products/panel_tile.h"
 
 namespace quantgate {
@@ -10,9 +12,9 @@ namespace {
 
 static_assert(MOST_ROWS_AT_ONCE == MOST_TILE_ROWS);
 
-using PairTile = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, Lanes*);
-using NibbleTile = void (*)(const uint8_t*, const BFloat16*, int64_t, int64_t, const uint8_t*, int64_t, Lanes*);
-using QuadTile = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, IntLanes*);
+using PairTile = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, Ahead, Lanes*);
+using GroupTile = void (*)(const uint8_t*, const BFloat16*, int64_t, int64_t, const uint8_t*, int64_t, Ahead, Lanes*);
+using QuadTile = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, Ahead, IntLanes*);
 
 // Entry r is the tile of r + 1 rows.
 using RowCounts = std::make_integer_sequence<int, MOST_TILE_ROWS>;
@@ -23,8 +25,13 @@ constexpr std::array<PairTile, MOST_TILE_ROWS> pair_tiles(std::integer_sequence<
 }
 
 template <int... ROWS>
-constexpr std::array<NibbleTile, MOST_TILE_ROWS> nibble_tiles(std::integer_sequence<int, ROWS...>) {
+constexpr std::array<GroupTile, MOST_TILE_ROWS> nibble_tiles(std::integer_sequence<int, ROWS...>) {
     return {add_panel_nibbles<ROWS + 1>...};
+}
+
+template <int... ROWS>
+constexpr std::array<GroupTile, MOST_TILE_ROWS> group_tiles(std::integer_sequence<int, ROWS...>) {
+    return {add_panel_groups<ROWS + 1>...};
 }
 
 template <int... ROWS>
@@ -35,7 +42,24 @@ constexpr std::array<QuadTile, MOST_TILE_ROWS> quad_tiles(std::integer_sequence<
 constexpr auto BFLOAT16_TILES = pair_tiles<Form::BFLOAT16>(RowCounts{});
 constexpr auto INT8_TILES = pair_tiles<Form::INT8>(RowCounts{});
 constexpr auto INT4_TILES = nibble_tiles(RowCounts{});
+constexpr auto EXPANDED_INT4_TILES = group_tiles(RowCounts{});
 constexpr auto QUAD_TILES = quad_tiles(RowCounts{});
+
+// From so many rows on it pays to expand a panel once: four or more tiles then read it.
+constexpr int64_t ROWS_WORTH_EXPANDING = 37;
+// A larger panel would not stay in a near cache.
+constexpr int64_t MOST_EXPANDED_BYTES = 256 * 1024;
+
+// A thread keeps its own, of the largest panel that it has expanded.
+uint8_t* expansion_of_thread(int64_t bytes) {
+    thread_local AlignedArray<uint8_t> place(0);
+    thread_local int64_t size = 0;
+    if (size < bytes) {
+        place = AlignedArray<uint8_t>(bytes);
+        size = bytes;
+    }
+    return place.data();
+}
 
 void scale_outputs(const float* scales, int64_t rows, Lanes (*sums)[PANEL_UNITS]) {
     for (int64_t row = 0; row < rows; ++row) {
@@ -64,32 +88,48 @@ void scale_codes(const IntLanes (*exact)[PANEL_UNITS], const float* scales, cons
 
 }  // namespace
 
-void panel_sums(const PanelWeight& weight, int64_t panel, const InputRows& inputs, int64_t first_row, int64_t rows,
+ReadPanel read_panel(const PanelWeight& weight, int64_t panel, int64_t rows) {
+    const Form form = weight.form;
+    const uint8_t* stored = weight.panel(panel);
+    const uint8_t* next = panel + 1 < weight.panels() ? weight.panel(panel + 1) : stored;
+    const bool expandable = form == Form::INT8 || form == Form::INT4;
+    const int64_t steps = steps_of(form, weight.inputs), bytes = panel_bytes(Form::BFLOAT16, steps * step_inputs(form));
+    if (!expandable || rows < ROWS_WORTH_EXPANDING || bytes > MOST_EXPANDED_BYTES) {
+        return {weight, panel, stored, next, form};
+    }
+    uint8_t* pairs = expansion_of_thread(bytes);
+    expand_panel(form, stored, steps, pairs);
+    return {weight, panel, pairs, next, Form::BFLOAT16};
+}
+
+void panel_sums(const ReadPanel& panel, const InputRows& inputs, int64_t first_row, int64_t rows, const Ahead& ahead,
                 Lanes (*sums)[PANEL_UNITS]) {
-    const uint8_t* data = weight.panel(panel);
+    const PanelWeight& weight = panel.weight;
     const uint8_t* numbers = inputs.numbers + first_row * inputs.row_bytes;
-    const int64_t steps = steps_of(weight.form, weight.inputs), tile = rows - 1;
+    const int64_t row_bytes = inputs.row_bytes, steps = panel.steps(), tile = rows - 1;
+    const bool expanded = panel.form != weight.form;
     switch (weight.form) {
         case Form::BFLOAT16:
-            BFLOAT16_TILES[tile](data, steps, numbers, inputs.row_bytes, *sums);
+            BFLOAT16_TILES[tile](panel.data, steps, numbers, row_bytes, ahead, *sums);
             break;
         case Form::INT8:
-            INT8_TILES[tile](data, steps, numbers, inputs.row_bytes, *sums);
-            scale_outputs(weight.output_scales(panel), rows, sums);
+            (expanded ? BFLOAT16_TILES : INT8_TILES)[tile](panel.data, steps, numbers, row_bytes, ahead, *sums);
+            scale_outputs(weight.output_scales(panel.index), rows, sums);
             break;
         case Form::INT4:
-            INT4_TILES[tile](data, weight.group_scales(panel), weight.inputs / weight.group_size,
-                             weight.group_size / step_inputs(Form::INT4), numbers, inputs.row_bytes, *sums);
+            (expanded ? EXPANDED_INT4_TILES : INT4_TILES)[tile](
+                panel.data, weight.group_scales(panel.index), weight.inputs / weight.group_size,
+                weight.group_size / step_inputs(panel.form), numbers, row_bytes, ahead, *sums);
             break;
         case Form::QUADS: {
             IntLanes exact[MOST_ROWS_AT_ONCE][PANEL_UNITS];
-            QUAD_TILES[tile](data, steps, numbers, inputs.row_bytes, *exact);
-            scale_codes(exact, weight.output_scales(panel), weight.code_sums + panel * PANEL_OUTPUTS,
+            QUAD_TILES[tile](panel.data, steps, numbers, row_bytes, ahead, *exact);
+            scale_codes(exact, weight.output_scales(panel.index), weight.code_sums + panel.index * PANEL_OUTPUTS,
                         inputs.scales + first_row, rows, sums);
             break;
         }
     }
-    if (weight.bias != nullptr) add_bias(weight.bias + panel * PANEL_OUTPUTS, rows, sums);
+    if (weight.bias != nullptr) add_bias(weight.bias + panel.index * PANEL_OUTPUTS, rows, sums);
 }
 
 }  // namespace quantgate

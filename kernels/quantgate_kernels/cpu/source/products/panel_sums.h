@@ -2,14 +2,35 @@
 #pragma once
 
 #include "common/lanes.h"
+#include "products/ahead.h"
 #include "products/panels.h"
 
 namespace quantgate {
 
 constexpr int64_t MOST_ROWS_AT_ONCE = 12;
 
+// A panel as its tiles read it. form: that of what data points to. next: the panel after it, as it is stored.
+struct ReadPanel {
+    const PanelWeight& weight;
+    int64_t index;
+    const uint8_t *data, *next;
+    Form form;
+
+    int64_t steps() const { return steps_of(form, weight.inputs); }
+
+    // Each of the panel's tiles fetches its part of the next panel.
+    Ahead ahead(int64_t tile, int64_t tiles) const {
+        const int64_t bytes = panel_bytes(weight.form, weight.inputs);
+        return {next + bytes * tile / tiles, bytes / (steps() * tiles)};
+    }
+};
+
+// A panel for so many rows: as it is stored, or where the rows are many, codes expanded to bfloat16. Those stand in a
+// place that this thread's next panel takes.
+ReadPanel read_panel(const PanelWeight& weight, int64_t panel, int64_t rows);
+
 // sums: [rows][32 outputs], scaled and with the bias added; 1 <= rows <= MOST_ROWS_AT_ONCE.
-void panel_sums(const PanelWeight& weight, int64_t panel, const InputRows& inputs, int64_t first_row, int64_t rows,
+void panel_sums(const ReadPanel& panel, const InputRows& inputs, int64_t first_row, int64_t rows, const Ahead& ahead,
                 Lanes (*sums)[PANEL_UNITS]);
 
 // Calls finish(row, sums) for the rows first..last, where sums are the 32 outputs of the panel. Rows go in tiles of
@@ -18,10 +39,11 @@ template <class Finish>
 void multiply_panel(const PanelWeight& weight, int64_t panel, const InputRows& inputs, int64_t first, int64_t last,
                     const Finish& finish) {
     const int64_t count = last - first, tiles = (count + MOST_ROWS_AT_ONCE - 1) / MOST_ROWS_AT_ONCE;
+    const ReadPanel read = read_panel(weight, panel, count);
     Lanes sums[MOST_ROWS_AT_ONCE][PANEL_UNITS];
     for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t begin = first + count * tile / tiles, end = first + count * (tile + 1) / tiles;
-        panel_sums(weight, panel, inputs, begin, end - begin, sums);
+        panel_sums(read, inputs, begin, end - begin, read.ahead(tile, tiles), sums);
         for (int64_t row = begin; row < end; ++row) finish(row, sums[row - begin]);
     }
 }

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 
+#include "common/bfloat16_lanes.h"
 #include "common/intrinsics.h"
+#include "products/ahead.h"
 #include "products/panels.h"
 #include "products/unit_math.h"
 
@@ -49,13 +51,15 @@ QUANTGATE_INLINED BitLanes step_pairs(const uint8_t* step, int unit) {
 
 // BFLOAT16 and INT8, whose scales multiply the finished sums.
 template <Form FORM, int ROWS>
-void add_panel_pairs(const uint8_t* panel, int64_t steps, const uint8_t* inputs, int64_t row_bytes, Lanes* sums) {
+void add_panel_pairs(const uint8_t* panel, int64_t steps, const uint8_t* inputs, int64_t row_bytes, Ahead ahead,
+                     Lanes* sums) {
     constexpr int PARTS = partial_sums(ROWS);
     Lanes partial[PARTS][ROWS][PANEL_UNITS] = {};
     TileInputs<ROWS> rows(inputs, row_bytes);
     int64_t step = 0;
     for (; step + PARTS <= steps; step += PARTS) {
         for (int part = 0; part < PARTS; ++part) {
+            ahead.fetch();
             const uint8_t* at = panel + (step + part) * step_bytes(FORM);
             BitLanes weights[PANEL_UNITS];
             for (int unit = 0; unit < PANEL_UNITS; ++unit) weights[unit] = step_pairs<FORM>(at, unit);
@@ -101,16 +105,32 @@ QUANTGATE_INLINED void add_nibbles(const BitLanes (&words)[PANEL_UNITS], const B
     }
 }
 
+// Adds a group's partial sums times its scales to the sums; those of the first group are the sums so far.
+template <int PARTS, int ROWS>
+QUANTGATE_INLINED void add_group(const Lanes (&partial)[PARTS][ROWS][PANEL_UNITS], const BFloat16* scales, bool first,
+                                 Lanes* sums) {
+    for (int unit = 0; unit < PANEL_UNITS; ++unit) {
+        const Lanes unit_scales = load(scales + unit * LANES);
+        for (int row = 0; row < ROWS; ++row) {
+            Lanes sum = partial[0][row][unit];
+            for (int part = 1; part < PARTS; ++part) sum += partial[part][row][unit];
+            Lanes& total = sums[row * PANEL_UNITS + unit];
+            total = first ? sum * unit_scales : total + sum * unit_scales;
+        }
+    }
+}
+
 // INT4: a group's sum is multiplied by the group's scale, so that a weight is nowhere rounded.
 template <int ROWS>
 void add_panel_nibbles(const uint8_t* panel, const BFloat16* group_scales, int64_t groups, int64_t group_steps,
-                       const uint8_t* inputs, int64_t row_bytes, Lanes* sums) {
+                       const uint8_t* inputs, int64_t row_bytes, Ahead ahead, Lanes* sums) {
     constexpr int PARTS = partial_sums(ROWS);
     const BitLanes table = load_bits(NIBBLES.steps);
     TileInputs<ROWS> rows(inputs, row_bytes);
     for (int64_t group = 0; group < groups; ++group) {
         Lanes partial[PARTS][ROWS][PANEL_UNITS] = {};
         for (int64_t step = 0; step < group_steps; ++step, panel += step_bytes(Form::INT4)) {
+            ahead.fetch();
             const BitLanes words[PANEL_UNITS] = {load_bits(panel), load_bits(panel + 64)};
             add_nibbles<0>(words, table, rows, partial);
             add_nibbles<1>(words, table, rows, partial);
@@ -118,30 +138,21 @@ void add_panel_nibbles(const uint8_t* panel, const BFloat16* group_scales, int64
             add_nibbles<3>(words, table, rows, partial);
             rows.advance(16);
         }
-        for (int unit = 0; unit < PANEL_UNITS; ++unit) {
-            Lanes scales;
-            for (int64_t o = 0; o < LANES; ++o) {
-                scales[o] = to_float(group_scales[group * PANEL_OUTPUTS + unit * LANES + o]);
-            }
-            for (int row = 0; row < ROWS; ++row) {
-                Lanes sum = partial[0][row][unit];
-                for (int part = 1; part < PARTS; ++part) sum += partial[part][row][unit];
-                Lanes& total = sums[row * PANEL_UNITS + unit];
-                total = group == 0 ? sum * scales : total + sum * scales;
-            }
-        }
+        add_group(partial, group_scales + group * PANEL_OUTPUTS, group == 0, sums);
     }
 }
 
 // QUADS: exact sums in int32, which those of 133,144 inputs fit into. Inputs are codes + 128, which adds 128 times the output's sum of codes to each.
 template <int ROWS>
-void add_panel_quads(const uint8_t* panel, int64_t steps, const uint8_t* inputs, int64_t row_bytes, IntLanes* sums) {
+void add_panel_quads(const uint8_t* panel, int64_t steps, const uint8_t* inputs, int64_t row_bytes, Ahead ahead,
+                     IntLanes* sums) {
     constexpr int PARTS = partial_sums(ROWS);
     IntLanes partial[PARTS][ROWS][PANEL_UNITS] = {};
     TileInputs<ROWS> rows(inputs, row_bytes);
     int64_t step = 0;
     for (; step + PARTS <= steps; step += PARTS) {
         for (int part = 0; part < PARTS; ++part) {
+            ahead.fetch();
             const uint8_t* at = panel + (step + part) * step_bytes(Form::QUADS);
             const BitLanes weights[PANEL_UNITS] = {load_bits(at), load_bits(at + 64)};
             for (int row = 0; row < ROWS; ++row) {
