@@ -42,6 +42,12 @@ struct TileInputs {
 // Few rows have few sums, each of which would wait for its own last addition: they are split into partial sums.
 constexpr int partial_sums(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 
+// Up to three rows add what is stored as it is multiplied faster than memory gives it: there the processor's own fetching
+// keeps up, and ours would only be in its way.
+constexpr bool fetches_ahead(Form form, int rows) {
+    return rows > 3 || (form != Form::BFLOAT16 && form != Form::QUADS);
+}
+
 // One step's weights for 16 outputs, as add_pairs takes them.
 template <Form FORM>
 QUANTGATE_INLINED BitLanes step_pairs(const uint8_t* step, int unit) {
@@ -59,7 +65,7 @@ void add_panel_pairs(const uint8_t* panel, int64_t steps, const uint8_t* inputs,
     int64_t step = 0;
     for (; step + PARTS <= steps; step += PARTS) {
         for (int part = 0; part < PARTS; ++part) {
-            ahead.fetch();
+            if constexpr (fetches_ahead(FORM, ROWS)) ahead.fetch();
             const uint8_t* at = panel + (step + part) * step_bytes(FORM);
             BitLanes weights[PANEL_UNITS];
             for (int unit = 0; unit < PANEL_UNITS; ++unit) weights[unit] = step_pairs<FORM>(at, unit);
@@ -152,7 +158,7 @@ void add_panel_quads(const uint8_t* panel, int64_t steps, const uint8_t* inputs,
     int64_t step = 0;
     for (; step + PARTS <= steps; step += PARTS) {
         for (int part = 0; part < PARTS; ++part) {
-            ahead.fetch();
+            if constexpr (fetches_ahead(Form::QUADS, ROWS)) ahead.fetch();
             const uint8_t* at = panel + (step + part) * step_bytes(Form::QUADS);
             const BitLanes weights[PANEL_UNITS] = {load_bits(at), load_bits(at + 64)};
             for (int row = 0; row < ROWS; ++row) {
