@@ -111,6 +111,8 @@ std::vector<NamedStep> steps() {
             {"3 decodes", {{1, 1}, {17, 1}, {40, 1}}},
             {"4 decodes", {{2, 1}, {33, 1}, {16, 1}, {5, 1}}},
             {"20 decodes", twenty},
+            {"a decode that members share", {{300, 1}}},
+            {"a shared decode beside others", {{200, 1}, {9, 6}, {3, 1}}},
             {"a prefill of 5", {{5, 5}}},
             {"a prefill of 40", {{47, 40}}},
             {"a prefill of 100", {{101, 100}}},

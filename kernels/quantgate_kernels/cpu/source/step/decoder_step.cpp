@@ -106,9 +106,7 @@ extern "C" int64_t quantgate_step_bytes(const quantgate::Decoder* decoder, int64
 extern "C" void quantgate_decoder_step(const quantgate::Decoder* decoder, const quantgate::Step* step, float* residual,
                                        uint8_t* workspace, int threads) {
     using namespace quantgate;
-    const bool decodes_only = step->rows == step->sequences;
-    const Sequences sequences{step->query_starts, step->context_lens, step->block_tables,
-                              decodes_only ? 0 : step->sequences};
+    const Sequences sequences{step->query_starts, step->context_lens, step->block_tables, step->sequences};
     const AttentionShape shape{decoder->heads,    decoder->kv_heads, decoder->head_dim,         step->block_size,
                                step->max_blocks, 0,                 decoder->attention_scale};
     // The caller's thread keeps it from step to step.

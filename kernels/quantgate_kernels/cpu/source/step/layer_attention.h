@@ -16,7 +16,6 @@ struct LayerAttention {
     const LayerWeights& weights;
     const LayerCache& cache;
     const StepWorkspace& workspace;
-    // Of all new rows; without tasks where every sequence has one.
     const AttentionPlan& plan;
     AttentionStepScratch<BFloat16>& scratch;
 
@@ -65,37 +64,28 @@ private:
                    workspace.wide);
     }
 
-    // With one new row a sequence, what a task attends to is what it has written itself, or what earlier steps have: no
-    // meeting is needed between the two.
-    template <class Rows, class Stored>
-    void decode(const Member& member, const Rows& rows, const CachedRows<Stored>& keys,
-                const CachedRows<Stored>& values) const {
-        const AttentionShape sizes = shape();
-        const auto decode_heads = decode_sequence_for<BFloat16, Stored>(decoder.head_dim);
-        scratch.fit(sizes);
-        const int64_t heads_per_task = key_heads_per_task(step.sequences, decoder.kv_heads, member.count);
-        const int64_t parts = decoder.kv_heads / heads_per_task;
-        member.share(step.sequences * parts, [&](int64_t task) {
-            const int64_t row = task / parts, first = task % parts * heads_per_task;
-            const HeadRange heads{first, first + heads_per_task};
-            rope(rows, row, heads.begin, heads.end);
-            decode_heads(workspace.queries + row * decoder.queries(), keys, values,
-                         step.block_tables + row * step.max_blocks, step.context_lens[row], heads, sizes,
-                         scratch.decode(), workspace.attended.row(row));
-        });
-    }
-
     template <class Rows, class Stored>
     void run(const Member& member, const Rows& rows, const CachedRows<Stored>& keys,
              const CachedRows<Stored>& values) const {
-        if (step.rows == step.sequences) return decode(member, rows, keys, values);
-        member.split(step.rows, [&](int64_t first, int64_t last) {
-            for (int64_t row = first; row < last; ++row) rope(rows, row, 0, decoder.kv_heads);
+        const Sequences sequences{step.query_starts, step.context_lens, step.block_tables, step.sequences};
+        const AttentionStep<BFloat16> attention{plan,           sequences,     shape(),
+                                                workspace.queries, keys.numbers,  values.numbers,
+                                                keys.scales,    values.scales, workspace.attended.numbers,
+                                                workspace.attended.size};
+        if (step.rows == step.sequences && !plan.shares_decodes()) {
+            // What a task attends to is what it has written itself, or what earlier steps have: no meeting is needed.
+            return member.share(attention.tasks(), [&](int64_t task) {
+                rope(rows, plan[task].sequence, 0, decoder.kv_heads);
+                attention.run(task, scratch);
+            });
+        }
+        member.split(step.rows * decoder.kv_heads, [&](int64_t first, int64_t last) {
+            for (int64_t i = first; i < last; ++i) {
+                const int64_t head = i % decoder.kv_heads;
+                rope(rows, i / decoder.kv_heads, head, head + 1);
+            }
         });
         member.meet();
-        const Sequences sequences{step.query_starts, step.context_lens, step.block_tables, step.sequences};
-        const AttentionStep<BFloat16> attention{plan, sequences, shape(), workspace.queries, keys.numbers,
-                                                values.numbers, keys.scales, values.scales, workspace.attended.numbers, workspace.attended.size};
         member.share(attention.tasks(), [&](int64_t task) { attention.run(task, scratch); });
     }
 };
