@@ -14,11 +14,19 @@ class StepProgram(Protocol):
     """Made once for a model's weights. Not thread-safe: the executor that owns it makes one call at a time."""
 
     def hidden_states(
-        self, token_ids: Tensor, cache: Sequence[KVLayer], batch: AttentionBatch, cos: Tensor, sin: Tensor
+        self,
+        token_ids: Tensor,
+        cache: Sequence[KVLayer],
+        batch: AttentionBatch,
+        cos: Tensor,
+        sin: Tensor,
+        output_rows: Tensor | None = None,
     ) -> Tensor:
         """token_ids int64 [T], cos and sin float32 [T, head_dim] -> float32 [T, hidden] before the final norm.
 
         Writes the rows' keys and values to the cache.
+
+        output_rows: int64 [R], ascending: only these rows are wanted, and the result is [R, hidden].
         """
         ...
 

@@ -48,16 +48,18 @@ struct Results {
     std::vector<CacheMemory> cache;
 };
 
-Results run(const Model& model, const Rows& rows, std::vector<CacheMemory> cache, int threads) {
+// output_rows: see Rows::step.
+Results run(const Model& model, const Rows& rows, const std::vector<int64_t>* output_rows, std::vector<CacheMemory> cache,
+            int threads) {
     const quantgate::Decoder decoder = model.decoder();
     std::vector<quantgate::LayerCache> layers;
     for (CacheMemory& layer : cache) layers.push_back(layer.view());
-    const quantgate::Step step = rows.step(layers.data());
-    const int64_t count = rows.count();
-    std::vector<float> residual(count * HIDDEN, NAN), logits(count * VOCABULARY, NAN);
+    const quantgate::Step step = rows.step(layers.data(), output_rows);
+    const int64_t count = step.output_count;
+    std::vector<float> residual(step.rows * HIDDEN, NAN), logits(count * VOCABULARY, NAN);
     std::vector<int64_t> tokens(count, -1);
     {
-        const Workspace workspace(quantgate_step_bytes(&decoder, count, threads));
+        const Workspace workspace(quantgate_step_bytes(&decoder, step.rows, threads));
         quantgate_decoder_step(&decoder, &step, residual.data(), workspace.memory(), threads);
     }
     const quantgate::PanelWeight head = model.head.view(false);
@@ -123,17 +125,21 @@ void run_all(const Shape& shape) {
     const Model model(shape);
     for (const NamedStep& step : steps()) {
         const Rows rows(step.sequences, shape.head_dim);
+        const std::vector<int64_t> ends = rows.ends();
         for (const bool int8 : {false, true}) {
             std::vector<CacheMemory> cache;
             for (int64_t layer = 0; layer < LAYERS; ++layer) cache.emplace_back(rows, shape.head_dim, int8);
-            const Results alone = run(model, rows, cache, 1);
+            // What is read of a step has nothing to do with the coding of its cache: one coding has all rows read, the
+            // other one each sequence's last.
+            const std::vector<int64_t>* output_rows = int8 ? &ends : nullptr;
+            const Results alone = run(model, rows, output_rows, cache, 1);
             const auto require_of = [&](bool holds, int threads, const char* what) {
                 require(holds, what, step.name, shape, int8, threads);
             };
             require_of(finite(alone.residual) && finite(alone.logits), 1, "reads what nothing has been written to");
             require_of(greatest_first(alone), 1, "a best token has not the greatest logit");
             for (const int threads : {2, 3}) {
-                const Results team = run(model, rows, cache, threads);
+                const Results team = run(model, rows, output_rows, cache, threads);
                 require_of(same_bits(team.residual, alone.residual), threads, "another residual than of one thread");
                 require_of(same_bits(team.logits, alone.logits), threads, "other logits than of one thread");
                 require_of(team.tokens == alone.tokens, threads, "other tokens than of one thread");

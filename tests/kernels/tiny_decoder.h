@@ -120,11 +120,21 @@ struct Rows {
 
     int64_t count() const { return static_cast<int64_t>(slots.size()); }
 
-    quantgate::Step step(const quantgate::LayerCache* cache) const {
+    // Each sequence's last row.
+    std::vector<int64_t> ends() const {
+        std::vector<int64_t> rows;
+        for (size_t sequence = 1; sequence < query_starts.size(); ++sequence) rows.push_back(query_starts[sequence] - 1);
+        return rows;
+    }
+
+    // output_rows: those that are read; null: all of them.
+    quantgate::Step step(const quantgate::LayerCache* cache, const std::vector<int64_t>* output_rows) const {
+        const bool all = output_rows == nullptr;
         return {token_ids.data(),    slots.data(),        cosines.data(),
                 sines.data(),        query_starts.data(), context_lens.data(),
                 block_tables.data(), count(),             static_cast<int64_t>(context_lens.size()),
-                BLOCK_SIZE,          max_blocks,          cache};
+                BLOCK_SIZE,          max_blocks,          cache,
+                all ? nullptr : output_rows->data(), all ? count() : static_cast<int64_t>(output_rows->size())};
     }
 
 private:

@@ -36,7 +36,7 @@ from quantgate_kernels.unavailable import KernelSetUnavailableError
 
 
 class _Draw(NamedTuple):
-    """Tokens of a step that are chosen alike: whose, and from which rows of its hidden states (None: from all)."""
+    """Tokens of a step that are chosen alike: whose, and from which of the output rows (None: from all)."""
 
     need: LogitsNeed
     indices: list[int]
@@ -141,8 +141,9 @@ class TorchExecutor:
         with self._lock, torch.inference_mode(), as_memory_errors():
             token_ids, batch = build_batch(sequences, self.block_size, self._device)
             # Before the forward pass, which leaves nothing of all this in the processor's caches.
-            draws = self._draws(sequences, batch)
-            hidden = self._decoder.hidden_states(token_ids, self._cache, batch)
+            sampled = [index for index, sequence in enumerate(sequences) if sequence.sample]
+            draws = self._draws(sequences, sampled)
+            hidden = self._decoder.hidden_states(token_ids, self._cache, batch, self._output_rows(batch, sampled))
             drawn: list[SampledToken | None] = [None] * len(sequences)
             for draw in draws:
                 rows = hidden if draw.rows is None else hidden.index_select(0, draw.rows)
@@ -167,16 +168,22 @@ class TorchExecutor:
         with self._lock:
             return self._teacher_forcing.continuation_logits(prompt_ids, continuations, chunk_tokens)
 
-    def _draws(self, sequences: tuple[ScheduledSequence, ...], batch: AttentionBatch) -> list[_Draw]:
+    def _output_rows(self, batch: AttentionBatch, sampled: list[int]) -> Tensor | None:
+        """The last row of each sequence that is to draw a token; None where these are all rows of the step."""
+        if len(sampled) == batch.num_rows:
+            return None
+        last_rows = [batch.query_starts_host[index + 1] - 1 for index in sampled]
+        return torch.tensor(last_rows, dtype=torch.int64, device=self._device)
+
+    def _draws(self, sequences: tuple[ScheduledSequence, ...], sampled: list[int]) -> list[_Draw]:
         """Of the sequences that are to draw a token, those of one need each; nobody pays for what another one needs."""
         draws: list[_Draw] = []
-        needs = [sequence.params.logits_need if sequence.sample else None for sequence in sequences]
+        needs = [sequences[index].params.logits_need for index in sampled]
         for need in LogitsNeed:
-            indices = [index for index, own in enumerate(needs) if own is need]
-            if indices:
-                last_rows = [batch.query_starts_host[index + 1] - 1 for index in indices]
-                everything = len(indices) == batch.num_rows
-                rows = None if everything else torch.tensor(last_rows, device=self._device)
+            places = [place for place, own in enumerate(needs) if own is need]
+            if places:
+                indices = [sampled[place] for place in places]
+                rows = None if len(places) == len(sampled) else torch.tensor(places, device=self._device)
                 draws.append(_Draw(need, indices, [sequences[index] for index in indices], rows))
         return draws
 

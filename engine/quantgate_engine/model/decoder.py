@@ -36,11 +36,20 @@ class Decoder:
         self._windows = [None if (window or 0) >= max_positions else window for window in config.windows]
         self._program = kernels.step_program(weights, self._shape())
 
-    def hidden_states(self, token_ids: Tensor, cache: Sequence[KVLayer], batch: AttentionBatch) -> Tensor:
-        """token_ids int64 [T] -> [T, hidden] before the final norm; writes the rows' keys and values to the cache."""
+    def hidden_states(
+        self,
+        token_ids: Tensor,
+        cache: Sequence[KVLayer],
+        batch: AttentionBatch,
+        output_rows: Tensor | None = None,
+    ) -> Tensor:
+        """token_ids int64 [T] -> [T, hidden] before the final norm; writes the rows' keys and values to the cache.
+
+        output_rows: int64 [R], ascending: only these rows are wanted, and the result is [R, hidden].
+        """
         cos, sin = self._rope.lookup(batch.positions)
         if self._program is not None:
-            return self._program.hidden_states(token_ids, cache, batch, cos, sin)
+            return self._program.hidden_states(token_ids, cache, batch, cos, sin, output_rows)
         kernels, eps = self._kernels, self.config.rms_norm_eps
         assert isinstance(self.weights.embedding, DenseWeight)
         residual = self.weights.embedding.weight.index_select(0, token_ids).to(self._compute_dtype)
@@ -58,7 +67,8 @@ class Decoder:
             normalised, residual = kernels.rms_norm(branch, layer.ffn_norm, eps, residual)
             gated = kernels.silu_and_mul(kernels.linear(normalised, layer.gate_up.weight, layer.gate_up.bias))
             branch = kernels.linear(gated, layer.down.weight, layer.down.bias)
-        return residual if branch is None else residual + branch
+        hidden = residual if branch is None else residual + branch
+        return hidden if output_rows is None else hidden.index_select(0, output_rows)
 
     def logits(self, hidden: Tensor, *, exact: bool = False) -> Tensor:
         """[R, hidden] -> float32 [R, vocab]. Callers pass the rows that they need, not all rows of a step.

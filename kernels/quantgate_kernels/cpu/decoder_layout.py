@@ -90,6 +90,8 @@ class StepLayout(ctypes.Structure):
         ("block_size", ctypes.c_int64),
         ("max_blocks", ctypes.c_int64),
         ("cache", ctypes.POINTER(LayerCacheLayout)),
+        ("output_rows", ctypes.c_void_p),
+        ("output_count", ctypes.c_int64),
     )
 
 
@@ -188,12 +190,14 @@ def lay_out_step(
     sines: Tensor,
     batch: AttentionBatch,
     cache: ctypes.Array[LayerCacheLayout],
+    output_rows: Tensor | None,
 ) -> StepLayout:
     """Addresses only: the caller keeps the tensors until the step is done. They must be dense in memory."""
     return StepLayout(
         token_ids.data_ptr(), batch.slots.data_ptr(), cosines.data_ptr(), sines.data_ptr(),
         batch.query_starts.data_ptr(), batch.context_lens.data_ptr(), batch.block_tables.data_ptr(),
         batch.num_rows, batch.num_sequences, batch.block_size, batch.block_tables.shape[1], cache,
+        *((None, batch.num_rows) if output_rows is None else (output_rows.data_ptr(), output_rows.shape[0])),
     )  # fmt: skip
 
 

@@ -37,14 +37,20 @@ class CpuStepProgram:
         self._caches = _LatestCache()
 
     def hidden_states(
-        self, token_ids: Tensor, cache: Sequence[KVLayer], batch: AttentionBatch, cos: Tensor, sin: Tensor
+        self,
+        token_ids: Tensor,
+        cache: Sequence[KVLayer],
+        batch: AttentionBatch,
+        cos: Tensor,
+        sin: Tensor,
+        output_rows: Tensor | None = None,
     ) -> Tensor:
         threads = torch.get_num_threads()
         hidden = torch.empty((batch.num_rows, self._hidden), dtype=torch.float32)
         workspace = self._memory(self._functions.step_bytes(self._decoder, batch.num_rows, threads))
-        step = lay_out_step(token_ids, cos, sin, batch, self._caches.layout_of(cache))
+        step = lay_out_step(token_ids, cos, sin, batch, self._caches.layout_of(cache), output_rows)
         self._functions.decoder_step(self._decoder, ctypes.byref(step), hidden.data_ptr(), workspace, threads)
-        return hidden
+        return hidden if output_rows is None else hidden[: output_rows.shape[0]]
 
     def logits(self, hidden: Tensor) -> Tensor:
         logits = torch.empty((hidden.shape[0], self._vocab), dtype=torch.float32)

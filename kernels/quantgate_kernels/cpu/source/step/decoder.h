@@ -36,12 +36,15 @@ struct Decoder {
 
 // One step: rows of sequences back to back. token_ids and slots: int64 [rows]; cosines and sines: float32 [rows, head_dim];
 // query_starts: int32 [sequences + 1]; context_lens: int32 [sequences]; block_tables: int32 [sequences, max_blocks].
+// output_rows: int64 [output_count], ascending, the rows whose output is wanted; unused where all are.
 struct Step {
     const int64_t *token_ids, *slots;
     const float *cosines, *sines;
     const int32_t *query_starts, *context_lens, *block_tables;
     int64_t rows, sequences, block_size, max_blocks;
     const LayerCache* cache;
+    const int64_t* output_rows;
+    int64_t output_count;
 };
 
 }  // namespace quantgate

@@ -1,7 +1,11 @@
 // All layers of a step in one parallel region: token ids in, the residual after the last layer out.
 //
+// Rows whose output nobody reads end in the last layer once their keys and values are written: of a prompt, that is all
+// but the last.
 // The residual stays in float32; what products multiply is rounded to bfloat16, as the layers computed one by one do.
 // Bound: reads every weight once for each 12 rows (from memory once), and each sequence's keys and values once.
+#include <algorithm>
+
 #include "common/team.h"
 #include "step/decoder.h"
 #include "step/embedding.h"
@@ -25,17 +29,19 @@ class StepRun {
 public:
     StepRun(const Decoder& decoder, const Step& step, const AttentionPlan& plan, float* residual, uint8_t* buffer,
             const Member& member)
-        : decoder_(decoder), step_(step), plan_(plan), residual_(residual), member_(member),
+        : decoder_(decoder), step_(step), plan_(plan), residual_(residual), member_(member), rows_(step.rows),
           workspace_(buffer, decoder, step.rows, member.count, member.index),
           places_{workspace_.shared, workspace_.own, workspace_.scratch}, scratch_(scratch_of_thread()) {}
 
-    void run() const {
+    void run() {
         begin();
         for (int64_t layer = 0; layer < decoder_.layers; ++layer) {
             const LayerWeights& weights = decoder_.weights[layer];
             project_heads(weights);
             LayerAttention{decoder_, step_, weights, step_.cache[layer], workspace_, plan_, scratch_}.run(member_);
             member_.meet();
+            if (layer + 1 == decoder_.layers) keep_outputs();
+            if (rows_ == 0) return;
             add_projection(workspace_.attended, weights.attention_output);
             gate(weights);
             add_projection(workspace_.gated, weights.down);
@@ -52,9 +58,24 @@ private:
         member_.meet();
     }
 
+    // Moves the rows that are read later to the front, and goes on with these alone. They ascend, so that none is
+    // written over before it has moved.
+    void keep_outputs() {
+        if (step_.output_count == step_.rows) return;
+        if (member_.index == 0) {
+            for (int64_t row = 0; row < step_.output_count; ++row) {
+                const int64_t from = step_.output_rows[row];
+                std::copy_n(residual_ + from * decoder_.hidden, decoder_.hidden, residual_ + row * decoder_.hidden);
+                std::copy_n(workspace_.attended.row(from), workspace_.attended.size, workspace_.attended.row(row));
+            }
+        }
+        rows_ = step_.output_count;
+        member_.meet();
+    }
+
     InputRows normed(const float* norm, Form form) const {
         const NormedRows rows{residual_, norm, decoder_.hidden, decoder_.norm_eps};
-        return inputs_of(member_, rows, form, step_.rows, places_);
+        return inputs_of(member_, rows, form, rows_, places_);
     }
 
     void project_heads(const LayerWeights& weights) const {
@@ -68,7 +89,7 @@ private:
     }
 
     void add_projection(const FinishedRows& finished, const PanelWeight& weight) const {
-        const InputRows inputs = inputs_of(member_, finished, weight.form, step_.rows, places_);
+        const InputRows inputs = inputs_of(member_, finished, weight.form, rows_, places_);
         multiply(member_, weight, inputs, [&](int64_t panel, int64_t row, const Lanes* sums) {
             add_to_residual(sums, PanelPlace(weight, panel), residual_ + row * decoder_.hidden);
         });
@@ -89,6 +110,8 @@ private:
     const AttentionPlan& plan_;
     float* residual_;
     const Member& member_;
+    // Rows that are still computed.
+    int64_t rows_;
     const StepWorkspace workspace_;
     const RowPlaces places_;
     AttentionStepScratch<BFloat16>& scratch_;
@@ -101,7 +124,7 @@ extern "C" int64_t quantgate_step_bytes(const quantgate::Decoder* decoder, int64
     return quantgate::StepWorkspace(nullptr, *decoder, rows, threads, 0).used;
 }
 
-// residual: float32 [rows, hidden], what the last layer leaves. workspace: quantgate_step_bytes for these rows and
+// residual: float32 [rows, hidden]; the first output_count rows are what the last layer leaves. workspace: quantgate_step_bytes for these rows and
 // threads, on a cache line of its own.
 extern "C" void quantgate_decoder_step(const quantgate::Decoder* decoder, const quantgate::Step* step, float* residual,
                                        uint8_t* workspace, int threads) {
