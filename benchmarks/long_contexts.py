@@ -92,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2-135m-instruct")
     parser.add_argument("--scheme", default="fp16")
-    parser.add_argument("--kernel-set", default="cpu-panels")
+    parser.add_argument("--kernel-set", default="auto")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--requests", type=int, default=16)
     parser.add_argument("--context", type=int, default=4096)

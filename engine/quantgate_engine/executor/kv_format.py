@@ -9,6 +9,7 @@ import torch
 
 from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.model.config import DecoderConfig
+from quantgate_kernels.huge_pages import prefer_huge_pages
 from quantgate_kernels.types import KVLayer, dtype_name
 
 SCALE_DTYPE = torch.float32
@@ -37,7 +38,8 @@ class KVFormat:
         rows = (num_blocks, block_size, model.num_kv_heads)
 
         def stored() -> torch.Tensor:
-            return torch.zeros(*rows, model.head_dim, dtype=self.dtype, device=device)
+            numbers = torch.empty(*rows, model.head_dim, dtype=self.dtype, device=device)
+            return prefer_huge_pages(numbers).zero_()
 
         def scales() -> torch.Tensor | None:
             return torch.zeros(rows, dtype=SCALE_DTYPE, device=device) if self.scaled else None

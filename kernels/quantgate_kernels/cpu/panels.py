@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from quantgate_kernels.huge_pages import WEIGHT_MEMORY
 from quantgate_kernels.int4_packing import ZERO_CODE, unpack_groups
 from quantgate_kernels.panel_weight import PANEL_OUTPUTS, PanelForm, PanelWeight
 from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight, LinearWeight
@@ -145,4 +146,4 @@ def _padded_inputs(panels: Tensor, multiple: int) -> Tensor:
 
 
 def _as_bytes(data: Tensor) -> Tensor:
-    return data.flatten(1).contiguous().view(torch.uint8)
+    return WEIGHT_MEMORY.copy_of(data.flatten(1)).view(torch.uint8)
