@@ -64,7 +64,7 @@ class Computation:
         """Counts the tokens that were computed, and lets other requests find the blocks that they filled."""
         for request, sequence in zip(work.computed.requests, work.computed.sequences, strict=True):
             work.recomputed_tokens += request.advance(len(sequence.token_ids))
-        self._sharing.computed(work.computed.requests)
+        self._sharing.computed(work.computed.requests[work.computed.num_decodes :])
 
     def take_tokens(self, computed: StepPlan, sampled: list[SampledToken | None], result: StepResult) -> None:
         """Appends each drawn token to its request, and finishes those that have come to their end.

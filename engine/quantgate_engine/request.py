@@ -77,7 +77,7 @@ class Request:
     `rank` is its place in the order of arrival, which it keeps when it is preempted; `admission_number` its place in
     the order of (latest) admissions. `times_overtaken` counts the later requests that were admitted while this one was
     passed over. `degraded` tells in one sentence what was cut so that it could run. `history` is there where its
-    penalties depend on earlier tokens.
+    penalties depend on earlier tokens. `prompt_range` is the lowest and the highest token id of the prompt it came with.
     """
 
     request_id: str
@@ -107,8 +107,12 @@ class Request:
     kv_peak_blocks: int = 0
     kv_block_seconds: float = 0.0
     history: TokenHistory | None = field(init=False, default=None)
+    prompt_range: tuple[int, int] = field(init=False, default=(0, 0))
 
     def __post_init__(self) -> None:
+        # Here and not where it is judged: that is in a step, which all other requests wait for.
+        if self.prompt_token_ids:
+            self.prompt_range = min(self.prompt_token_ids), max(self.prompt_token_ids)
         if self.params.penalises:
             self.history = TokenHistory(self)
 

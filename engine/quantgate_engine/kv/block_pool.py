@@ -68,15 +68,16 @@ class BlockPool:
 
     def take(self, owner: str, count: int) -> list[int]:
         """Blocks for `owner` alone; raises BlockPoolError where too many are held: callers ask for what is there."""
-        if count > self.num_available:
-            raise BlockPoolError(
-                f"request {owner} asked for {count} blocks, and {self.num_held} of {self.num_blocks} are held"
-            )
-        if count > len(self._free):
-            self._evict(min(len(self._cached), count - len(self._free) + self._evicted_ahead))
-        taken = [self._free.pop() for _ in range(count)]
+        free, references = self._free, self._references
+        if count > len(free):
+            if count > self.num_available:
+                raise BlockPoolError(
+                    f"request {owner} asked for {count} blocks, and {self.num_held} of {self.num_blocks} are held"
+                )
+            self._evict(min(len(self._cached), count - len(free) + self._evicted_ahead))
+        taken = [free.pop() for _ in range(count)]
         for block in taken:
-            self._references[block] = 1
+            references[block] = 1
         self._held[owner].update(taken)
         self.num_held += count
         self.num_references += count

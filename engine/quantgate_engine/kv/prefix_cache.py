@@ -10,7 +10,7 @@ from dataclasses import dataclass
 Digest = Callable[[bytes], bytes]
 
 NO_BLOCK = -1
-_TOKEN_BYTES = array("q").itemsize
+_TOKEN_BYTES = array("I").itemsize
 
 
 def sha256(data: bytes) -> bytes:
@@ -45,12 +45,16 @@ class PrefixCache:
         self._digest = digest
         self._entries: dict[bytes, Prefix] = {}
         self._by_block: dict[int, Prefix] = {}
+        self._unsalted = self._root("")
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def root(self, salt: str = "") -> Prefix:
         """The start of every chain of requests with this salt."""
+        return self._root(salt) if salt else self._unsalted
+
+    def _root(self, salt: str) -> Prefix:
         fields = [field.encode() for field in (*self._identity, salt)]
         content = b"".join(len(field).to_bytes(4, "big") + field for field in fields)
         return Prefix(self._digest(content), content, parent=None)
@@ -69,9 +73,11 @@ class PrefixCache:
         start, stop = (len(chain) - 1) * size, num_tokens // size * size
         if start < stop:
             spelled, width, digest, last = _spelled(tokens(start, stop)), size * _TOKEN_BYTES, self._digest, chain[-1]
+            name = last.digest
             for position in range(0, len(spelled), width):
                 content = spelled[position : position + width]
-                last = Prefix(digest(last.digest + content), content, last)
+                name = digest(name + content)
+                last = Prefix(name, content, last)
                 chain.append(last)
 
     def find(self, wanted: Prefix) -> int | None:
@@ -97,14 +103,14 @@ class PrefixCache:
 
     def forget(self, blocks: Sequence[int]) -> None:
         """The blocks are about to hold something else."""
-        for block in blocks:
-            prefix = self._by_block.pop(block)
-            del self._entries[prefix.digest]
+        entries = self._entries
+        for prefix in map(self._by_block.pop, blocks):
+            del entries[prefix.digest]
             prefix.block = NO_BLOCK
 
 
 def _spelled(tokens: tuple[int, ...]) -> bytes:
-    return array("q", tokens).tobytes()
+    return array("I", tokens).tobytes()
 
 
 def _same(entry: Prefix, wanted: Prefix) -> bool:

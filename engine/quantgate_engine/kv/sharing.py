@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from quantgate_engine.kv.kv_manager import KVManager
 from quantgate_engine.kv.start import FROM_SCRATCH, Start
-from quantgate_engine.request import AbortCause, Request, RequestState
+from quantgate_engine.request import AbortCause, Request
 
 
 class PrefixSharing:
@@ -60,16 +60,16 @@ class PrefixSharing:
         self._pending |= ahead
         self._pending_of[request.request_id] = ahead
 
-    def computed(self, requests: Iterable[Request]) -> None:
-        """Lets others find every full block that the prefills among the requests have computed.
+    def computed(self, prefills: Iterable[Request]) -> None:
+        """Lets others find every full block that a step's prefills have computed.
 
         The blocks of an answer follow all at once when its request lets go of them (`closed`): one by one they would
         cost several times as much, and hardly anybody asks for them while the answer is being written.
         """
         if not self._by_prefix:
             return
-        prefill, block_size = RequestState.PREFILL, self._kv.block_size
-        for request in [request for request in requests if request.state is prefill]:
+        block_size = self._kv.block_size
+        for request in prefills:
             self._register(request)
             if request.num_computed_tokens // block_size >= len(request.prompt_token_ids) // block_size:
                 self._arrived(request)

@@ -68,7 +68,7 @@ class Admission:
             return f"Request {shown_name(request.request_id)} has an empty prompt; expected at least 1 token."
         params = request.params
         for place, token_ids in (
-            ("its prompt", request.prompt_token_ids),
+            ("its prompt", request.prompt_range),
             ("forced_token_ids", params.forced_token_ids),
             ("logit_bias", params.logit_bias),
         ):
