@@ -62,9 +62,13 @@ class Computation:
 
     def count(self, work: StepWork) -> None:
         """Counts the tokens that were computed, and lets other requests find the blocks that they filled."""
-        for request, sequence in zip(work.computed.requests, work.computed.sequences, strict=True):
-            work.recomputed_tokens += request.advance(len(sequence.token_ids))
-        self._sharing.computed(work.computed.requests[work.computed.num_decodes :])
+        computed = work.computed
+        decoded, prefilled = computed.requests[: computed.num_decodes], computed.requests[computed.num_decodes :]
+        again = sum([request.advance(1) for request in decoded])
+        for request, sequence in zip(prefilled, computed.sequences[computed.num_decodes :], strict=True):
+            again += request.advance(len(sequence.token_ids))
+        work.recomputed_tokens += again
+        self._sharing.computed(prefilled)
 
     def take_tokens(self, computed: StepPlan, sampled: list[SampledToken | None], result: StepResult) -> None:
         """Appends each drawn token to its request, and finishes those that have come to their end.
@@ -72,19 +76,20 @@ class Computation:
         What was drawn for a request that was given up meanwhile is dropped.
         """
         now_ns = self._clock.now_ns()
-        prefill, decoding = RequestState.PREFILL, RequestState.DECODING
+        prefill, decoding, append = RequestState.PREFILL, RequestState.DECODING, result.tokens.append
         for request, token in zip(computed.requests, sampled, strict=True):
             if token is None:
                 continue
-            if request.state is prefill:
+            state, output = request.state, request.output
+            if state is prefill:
                 self._begin_decoding(request, now_ns)
-            elif request.state is not decoding:
+            elif state is not decoding:
                 continue
-            request.output.append(token)
-            result.tokens.append((request, token))
+            output.append(token)
+            append((request, token))
             if token.token_id in request.end_token_ids:
                 self._live.finish(request, FinishReason.STOP, now_ns, result)
-            elif len(request.output) >= request.params.max_tokens:
+            elif len(output) >= request.params.max_tokens:
                 self._live.finish(request, FinishReason.LENGTH, now_ns, result)
 
     def _begin_decoding(self, request: Request, now_ns: int) -> None:

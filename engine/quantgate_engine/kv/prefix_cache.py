@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 Digest = Callable[[bytes], bytes]
 
-NO_BLOCK = -1
 _TOKEN_BYTES = array("I").itemsize
 
 
@@ -21,13 +20,14 @@ def sha256(data: bytes) -> bytes:
 class Prefix:
     """One full block of a prefix, after its `parent`; a root has no parent, and its content is who it belongs to.
 
+    `block` is where it lies, as long as the cache has it.
     Contents are spelled out in bytes: these are compared at once, and tell the garbage collector nothing.
     """
 
     digest: bytes
     content: bytes
     parent: Prefix | None
-    block: int = NO_BLOCK
+    block: int = -1
 
 
 class PrefixCache:
@@ -44,7 +44,7 @@ class PrefixCache:
         self._identity = identity
         self._digest = digest
         self._entries: dict[bytes, Prefix] = {}
-        self._by_block: dict[int, Prefix] = {}
+        self._by_block: dict[int, bytes] = {}
         self._unsalted = self._root("")
 
     def __len__(self) -> int:
@@ -97,16 +97,16 @@ class PrefixCache:
         for prefix, block in zip(prefixes, blocks, strict=True):
             if block not in by_block and prefix.digest not in entries:
                 prefix.block = block
-                entries[prefix.digest] = by_block[block] = prefix
+                entries[prefix.digest] = prefix
+                by_block[block] = prefix.digest
                 added.append(block)
         return added
 
     def forget(self, blocks: Sequence[int]) -> None:
         """The blocks are about to hold something else."""
         entries = self._entries
-        for prefix in map(self._by_block.pop, blocks):
-            del entries[prefix.digest]
-            prefix.block = NO_BLOCK
+        for digest in map(self._by_block.pop, blocks):
+            del entries[digest]
 
 
 def _spelled(tokens: tuple[int, ...]) -> bytes:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from quantgate_engine.executor.base import BlockCopy, ScheduledSequence
 from quantgate_engine.request import Request
+
+# What the class itself does when it is called, without a Python function in between: each decode of each step pays it.
+_sequence = partial(tuple.__new__, ScheduledSequence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +66,17 @@ class StepDraft:
     def add_decode(self, request: Request, block_table: tuple[int, ...]) -> None:
         """The one token of a decoding request that is not computed yet: the last that was drawn."""
         computed, output = request.num_computed_tokens, request.output
-        # By position, because naming the fields would take a third of the time that a step has for a request.
-        self.decode[request] = ScheduledSequence(
-            request.request_id,
-            (output[-1].token_id,),
-            computed,
-            block_table,
-            True,  # noqa: FBT003 - see above
-            request.params,
-            len(output),
-            request.history,
+        self.decode[request] = _sequence(
+            (
+                request.request_id,
+                (output[-1].token_id,),
+                computed,
+                block_table,
+                True,
+                request.params,
+                len(output),
+                request.history,
+            )
         )
         self.context_tokens += computed + 1
 

@@ -79,6 +79,9 @@ class Admission:
                 )
         self._policy.fit_context(request, self.max_sequence_tokens)
         prompt, output = len(request.prompt_token_ids), request.params.max_tokens
+        needed = self._kv.blocks_for(request.max_stored_tokens)
+        if prompt + output <= self.caps.max_context_tokens and needed <= self.capacity_blocks:
+            return None
         sizes = (
             f"Request {shown_name(request.request_id)} can never run: {prompt} prompt tokens and max_tokens {output}"
         )
@@ -87,18 +90,15 @@ class Admission:
                 f"{sizes} make {prompt + output}, above the context limit of {self.caps.max_context_tokens}; "
                 "shorten the prompt or lower max_tokens."
             )
-        needed = self._kv.blocks_for(request.max_stored_tokens)
         if needed > self._kv.num_blocks:
             return (
                 f"{sizes} need {needed} KV blocks of {self._kv.block_size} tokens, and the pool has "
                 f"{self._kv.num_blocks}; raise num_kv_blocks, shorten the prompt or lower max_tokens."
             )
-        if needed > self.capacity_blocks:
-            return (
-                f"{sizes} need {needed * self._kv.block_size} KV tokens in blocks, above the cap max_kv_tokens of "
-                f"{self.caps.max_kv_tokens}; raise the cap, shorten the prompt or lower max_tokens."
-            )
-        return None
+        return (
+            f"{sizes} need {needed * self._kv.block_size} KV tokens in blocks, above the cap max_kv_tokens of "
+            f"{self.caps.max_kv_tokens}; raise the cap, shorten the prompt or lower max_tokens."
+        )
 
     def change_caps(self, caps: Caps) -> None:
         """Sessions between two turns give way where the new cap on KV tokens leaves no room for them."""
