@@ -77,7 +77,8 @@ class Request:
     `rank` is its place in the order of arrival, which it keeps when it is preempted; `admission_number` its place in
     the order of (latest) admissions. `times_overtaken` counts the later requests that were admitted while this one was
     passed over. `degraded` tells in one sentence what was cut so that it could run. `history` is there where its
-    penalties depend on earlier tokens. `prompt_range` is the lowest and the highest token id of the prompt it came with.
+    penalties depend on earlier tokens. `prompt_range` is the lowest and the highest token id of the
+    prompt that it came with.
     """
 
     request_id: str

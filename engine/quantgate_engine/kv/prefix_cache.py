@@ -95,10 +95,10 @@ class PrefixCache:
         entries, by_block = self._entries, self._by_block
         added: list[int] = []
         for prefix, block in zip(prefixes, blocks, strict=True):
-            if block not in by_block and prefix.digest not in entries:
+            digest = prefix.digest
+            if digest not in entries and block not in by_block:
+                entries[digest], by_block[block] = prefix, digest
                 prefix.block = block
-                entries[prefix.digest] = prefix
-                by_block[block] = prefix.digest
                 added.append(block)
         return added
 
