@@ -72,10 +72,6 @@ class EngineCore(EngineView):
         wrong = malformation(request_id, prompt_token_ids, params, terms)
         if wrong is not None:
             raise ConfigurationError(wrong)
-        if request_id in self._requests:
-            raise ConfigurationError(
-                f"Request id {request_id!r} belongs to a request that has not ended; choose another id."
-            )
         classes = [slo_class.name for slo_class in self._config.batching.slo_classes]
         if terms.slo_class is not None and terms.slo_class not in classes:
             raise ConfigurationError(
@@ -83,7 +79,13 @@ class EngineCore(EngineView):
             )
         now_ns, rank, ends = self.clock.now_ns(), next(self._ranks), self._end_token_ids(params)
         request = Request(request_id, prompt_token_ids, params, now_ns, terms, rank, ends)
-        self._requests[request_id] = request
+        if self._admission.takes_whole(request):
+            self._sharing.hash_prompt(request)
+        # Of two threads that bring the same id, one gets it.
+        if self._requests.setdefault(request_id, request) is not request:
+            raise ConfigurationError(
+                f"Request id {request_id!r} belongs to a request that has not ended; choose another id."
+            )
         self._inbox.append(partial(self._live.receive, request))
         return request
 

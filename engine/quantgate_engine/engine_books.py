@@ -31,8 +31,8 @@ class EngineBooks:
             executor.cache_identity,
             config.preemption.host_blocks,
         )
-        sharing = PrefixSharing(self.kv, requests, by_prefix=config.cache.prefix_sharing)
-        self.admission = Admission(config.admission, caps, self.kv, sharing, executor.vocab_size)
-        self.scheduler = Scheduler(config, self.kv, sharing, self.admission)
-        self.live = LiveRequests(requests, config, clock, self.scheduler, self.admission, self.kv, sharing)
-        self.computation = Computation(executor, clock, requests, self.live, self.scheduler, sharing)
+        self.sharing = PrefixSharing(self.kv, requests, by_prefix=config.cache.prefix_sharing)
+        self.admission = Admission(config.admission, caps, self.kv, self.sharing, executor.vocab_size)
+        self.scheduler = Scheduler(config, self.kv, self.sharing, self.admission)
+        self.live = LiveRequests(requests, config, clock, self.scheduler, self.admission, self.kv, self.sharing)
+        self.computation = Computation(executor, clock, requests, self.live, self.scheduler, self.sharing)

@@ -100,6 +100,7 @@ class EngineView:
         """New books from now on. Each of them has a name here, because a step looks at all of them."""
         books = EngineBooks(self.executor, self._config, self.clock, self._requests, self._wanted_caps)
         self._kv = books.kv
+        self._sharing = books.sharing
         self._admission = books.admission
         self._scheduler = books.scheduler
         self._live = books.live

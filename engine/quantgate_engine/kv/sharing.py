@@ -24,6 +24,14 @@ class PrefixSharing:
         self._pending: set[bytes] = set()
         self._pending_of: dict[str, set[bytes]] = {}
 
+    def hash_prompt(self, request: Request) -> None:
+        """Hashes a new prompt's full blocks, so that no step has to; any thread, before anybody else has the request.
+
+        It reads what never changes (the root of its chain, the tokens) and writes to the request alone.
+        """
+        if self._by_prefix:
+            self._lengthen_chain(request)
+
     def start_of(self, request: Request) -> Start:
         """The longest start that is there now."""
         if self._kv.host.slots_of(request.request_id):

@@ -50,6 +50,12 @@ class Admission:
         """
         return min(self.caps.max_context_tokens, self.capacity_blocks * self._kv.block_size + 1)
 
+    def takes_whole(self, request: Request) -> bool:
+        """Whether nothing of the request is refused or cut, by the caps of this moment; any thread may ask."""
+        lowest, highest = request.prompt_range
+        tokens = len(request.prompt_token_ids) + request.params.max_tokens
+        return lowest >= 0 and highest < self._vocab_size and tokens <= self.max_sequence_tokens
+
     def output_room(self, request: Request) -> int:
         """The most output tokens, up to the request's `max_tokens`, with which it can ever run; at least 1.
 
