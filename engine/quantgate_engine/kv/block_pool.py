@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, takewhile
+
+from quantgate_engine.kv.cached_blocks import CachedBlocks
 
 _EVICTED_AHEAD = 256
 """One in so many blocks is evicted before it is needed, so that not each block that a decode takes evicts its own."""
@@ -28,7 +30,8 @@ class BlockPool:
     Where too few are free, the blocks that have been cached longest are evicted, and `on_evict` is told.
 
     Requests come and go with dozens of blocks, so each move takes many at once, and the books are by owner: one set for
-    each, and not one for each block.
+    each, and not one for each block. What is known of a block by itself lies in an array by its number, which a
+    processor's cache holds; a set of thousands of blocks it does not.
     """
 
     def __init__(self, num_blocks: int, on_evict: Callable[[Sequence[int]], None] = _nobody_minds) -> None:
@@ -40,10 +43,8 @@ class BlockPool:
         self._free = list(range(num_blocks - 1, -1, -1))
         self._held: defaultdict[str, set[int]] = defaultdict(set)
         self._references = [0] * num_blocks
-        # A set that remembers the order, which is that of eviction. Of a plain dict the first key is not found in O(1):
-        # whoever asks for it walks over all that were taken out before it.
-        self._cached: OrderedDict[int, None] = OrderedDict()
-        self._kept: set[int] = set()
+        self._cached = CachedBlocks(num_blocks)
+        self._kept = bytearray(num_blocks)
 
     @property
     def num_free(self) -> int:
@@ -64,7 +65,7 @@ class BlockPool:
 
     def first_kept(self, blocks: Iterable[int]) -> list[int]:
         """Of `blocks` those before the first that will be free, and not cached, when its last holder lets go."""
-        return list(takewhile(self._kept.__contains__, blocks))
+        return list(takewhile(self._kept.__getitem__, blocks))
 
     def take(self, owner: str, count: int) -> list[int]:
         """Blocks for `owner` alone; raises BlockPoolError where too many are held: callers ask for what is there."""
@@ -75,7 +76,9 @@ class BlockPool:
                     f"request {owner} asked for {count} blocks, and {self.num_held} of {self.num_blocks} are held"
                 )
             self._evict(min(len(self._cached), count - len(free) + self._evicted_ahead))
-        taken = [free.pop() for _ in range(count)]
+        rest = len(free) - count
+        taken = free[rest:][::-1]
+        del free[rest:]
         for block in taken:
             references[block] = 1
         self._held[owner].update(taken)
@@ -92,7 +95,7 @@ class BlockPool:
             if not references[block]:
                 if block not in self._cached:
                     raise BlockPoolError(f"request {owner} wanted a share of block {block}, which is free")
-                del self._cached[block]
+                self._cached.remove(block)
                 self.num_held += 1
             references[block] += 1
             held.add(block)
@@ -101,28 +104,29 @@ class BlockPool:
     def hand_over(self, owner: str, heir: str, blocks: Sequence[int]) -> None:
         """Makes `heir` the holder of `blocks` in the place of `owner`."""
         moved = self._checked(owner, blocks)
-        if not moved.isdisjoint(self._held[heir]):
+        if not moved.isdisjoint(self._held.get(heir, ())):
             raise BlockPoolError(f"{owner} handed a block to {heir}, which holds it already")
-        self._held[heir] |= moved
         self._strike_out(owner, moved)
+        self._held[heir] |= moved
 
     def keep(self, blocks: Iterable[int]) -> None:
         """Has held blocks cached, in place of freed, when their last holder lets go."""
-        self._kept.update(blocks)
+        kept = self._kept
+        for block in blocks:
+            kept[block] = True
 
     def give_back(self, owner: str, blocks: Sequence[int]) -> None:
         """The one way back, in this order. Raises BlockPoolError where `owner` does not hold one (a second release)."""
         self._strike_out(owner, self._checked(owner, blocks))
-        references, kept, free, cached = self._references, self._kept, self._free, self._cached
-        num_available = self.num_available
+        references, kept = self._references, self._kept
         for block in blocks:
-            references[block] = left = references[block] - 1
-            if not left:
-                if block in kept:
-                    cached[block] = None
-                else:
-                    free.append(block)
-        self.num_held -= self.num_available - num_available
+            references[block] -= 1
+        let_go = [block for block in blocks if not references[block]]
+        if cached := [block for block in let_go if kept[block]]:
+            self._cached.extend(cached)
+        if len(cached) < len(let_go):
+            self._free.extend([block for block in let_go if not kept[block]])
+        self.num_held -= len(let_go)
         self.num_references -= len(blocks)
 
     def evict_all(self) -> None:
@@ -130,8 +134,10 @@ class BlockPool:
         self._evict(len(self._cached))
 
     def _evict(self, count: int) -> None:
-        evicted = [self._cached.popitem(last=False)[0] for _ in range(count)]
-        self._kept.difference_update(evicted)
+        evicted = self._cached.pop_first(count)
+        kept = self._kept
+        for block in evicted:
+            kept[block] = False
         self._free.extend(evicted)
         self._on_evict(evicted)
 
@@ -148,9 +154,10 @@ class BlockPool:
 
     def _strike_out(self, owner: str, blocks: set[int]) -> None:
         held = self._held[owner]
-        held -= blocks
-        if not held:
+        if len(held) == len(blocks):
             del self._held[owner]
+        else:
+            held -= blocks
 
     def check(self, holdings: Mapping[str, Sequence[int]]) -> None:
         """Raises BlockPoolError unless free + held + cached = total, each once, and `holdings` names every holder."""
@@ -172,8 +179,10 @@ class BlockPool:
             )
         references = Counter(chain.from_iterable(self._held.values()))
         counted = {block: count for block, count in enumerate(self._references) if count}
-        if counted != references or self.num_references != references.total() or not self._cached.keys() <= self._kept:
+        if counted != references or self.num_references != references.total():
             raise BlockPoolError(f"the pool counts {self.num_references} references, its holders say otherwise")
+        if unkept := [block for block in self._cached if not self._kept[block]]:
+            raise BlockPoolError(f"the blocks {unkept} are cached, and were not to be kept")
 
 
 def _holders(blocks_by_owner: Mapping[str, Iterable[int]]) -> dict[int, set[str]]:
