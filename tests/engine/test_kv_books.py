@@ -38,17 +38,23 @@ def test_a_block_that_is_named_twice_in_one_release_stays_with_its_owner() -> No
     pool.check({"a": [block]})
 
 
-def test_blocks_are_handed_over_by_their_holder_to_somebody_who_does_not_hold_them() -> None:
+def test_all_that_one_holds_goes_to_somebody_who_holds_nothing() -> None:
     pool = BlockPool(4)
     blocks = pool.take("a", 3)
-    pool.hand_over("a", "b", blocks[:2])
-    pool.check({"a": blocks[2:], "b": blocks[:2]})
-    with pytest.raises(BlockPoolError, match=f"a gave back block {blocks[0]}, which b holds"):
-        pool.hand_over("a", "c", blocks[:1])
-    pool.share("a", blocks[:1])
-    with pytest.raises(BlockPoolError, match="a handed a block to b, which holds it already"):
-        pool.hand_over("a", "b", blocks[:1])
-    assert (pool.num_held, pool.num_references) == (3, 4)
+    pool.rename("a", "b", 3)
+    pool.check({"b": blocks})
+    pool.rename("a", "c", 0)
+    pool.check({"b": blocks})
+    with pytest.raises(BlockPoolError, match="c was to take over 2 blocks from b; they hold 0 and 3"):
+        pool.rename("b", "c", 2)
+
+
+def test_nobody_who_holds_blocks_takes_over_those_of_another() -> None:
+    pool = BlockPool(4)
+    pool.take("a", 3)
+    pool.take("b", 1)
+    with pytest.raises(BlockPoolError, match="b was to take over 3 blocks from a; they hold 1 and 3"):
+        pool.rename("a", "b", 3)
 
 
 def test_a_share_is_of_a_block_that_somebody_holds_or_that_is_cached_and_one_for_each() -> None:

@@ -120,7 +120,7 @@ def _collide(data: bytes) -> bytes:
 
 
 def test_a_hash_that_collides_finds_nobody_elses_block() -> None:
-    cache = PrefixCache(4, ("model",), digest=_collide)
+    cache = PrefixCache(120, 4, ("model",), digest=_collide)
     chains = []
     for first in range(40):
         chain = [cache.root()]
@@ -136,7 +136,7 @@ def test_a_hash_that_collides_finds_nobody_elses_block() -> None:
 
 
 def test_equal_last_blocks_after_unlike_first_blocks_are_unlike_prefixes_also_where_all_hashes_collide() -> None:
-    cache = PrefixCache(2, ("model",), digest=lambda _data: b"same")
+    cache = PrefixCache(1, 2, ("model",), digest=lambda _data: b"same")
     root = cache.root()
     mine = cache.after(cache.after(root, (1, 2)), (5, 6))
     theirs = cache.after(cache.after(root, (3, 4)), (5, 6))
@@ -156,10 +156,10 @@ def test_an_engine_whose_hashes_all_collide_still_answers_right() -> None:
 
 def test_roots_differ_by_model_scheme_dtype_and_salt_and_not_by_how_these_are_joined() -> None:
     identities = [("ab", "c"), ("a", "bc"), ("abc",), ("ab", "d")]
-    roots = [PrefixCache(4, identity).root().digest for identity in identities]
+    roots = [PrefixCache(1, 4, identity).root().digest for identity in identities]
     assert len(set(roots)) == len(identities)
     # A name that equals another tenant's salt must not meet it (vllm#44701).
-    assert PrefixCache(4, ("a",)).root("b").digest != PrefixCache(4, ("a", "b")).root().digest
+    assert PrefixCache(1, 4, ("a",)).root("b").digest != PrefixCache(1, 4, ("a", "b")).root().digest
 
 
 def test_forks_share_the_prompt_and_copy_only_the_block_that_they_write() -> None:

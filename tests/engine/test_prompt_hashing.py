@@ -26,7 +26,7 @@ def digests_of(request: Request) -> list[bytes]:
 def expected_digests(engine: CachedEngine, tokens: tuple[int, ...], salt: str = "") -> list[bytes]:
     """Hashed block by block, from a cache of its own."""
     size = engine.config.block_size
-    cache = PrefixCache(size, engine.executor.cache_identity)
+    cache = PrefixCache(1, size, engine.executor.cache_identity)
     chain = [cache.root(salt)]
     for start in range(0, len(tokens) - size + 1, size):
         chain.append(cache.after(chain[-1], tokens[start : start + size]))

@@ -101,13 +101,16 @@ class BlockPool:
             held.add(block)
         self.num_references += len(blocks)
 
-    def hand_over(self, owner: str, heir: str, blocks: Sequence[int]) -> None:
-        """Makes `heir` the holder of `blocks` in the place of `owner`."""
-        moved = self._checked(owner, blocks)
-        if not moved.isdisjoint(self._held.get(heir, ())):
-            raise BlockPoolError(f"{owner} handed a block to {heir}, which holds it already")
-        self._strike_out(owner, moved)
-        self._held[heir] |= moved
+    def rename(self, owner: str, heir: str, count: int) -> None:
+        """Makes `heir`, who holds nothing, the holder of the `count` blocks that `owner` holds."""
+        held = self._held.pop(owner, set())
+        if len(held) != count or heir in self._held:
+            theirs = len(self._held.get(heir, ()))
+            raise BlockPoolError(
+                f"{heir} was to take over {count} blocks from {owner}; they hold {theirs} and {len(held)}"
+            )
+        if held:
+            self._held[heir] = held
 
     def keep(self, blocks: Iterable[int]) -> None:
         """Has held blocks cached, in place of freed, when their last holder lets go."""

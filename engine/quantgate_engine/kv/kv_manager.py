@@ -34,7 +34,7 @@ class KVManager:
         num_host_blocks: int = 0,
     ) -> None:
         self.block_size = block_size
-        self.prefixes = PrefixCache(block_size, identity)
+        self.prefixes = PrefixCache(num_blocks, block_size, identity)
         self.host = HostPool(num_host_blocks)
         self._pool = BlockPool(num_blocks, on_evict=self.prefixes.forget)
         self.greatest_holders = GreatestHolders()
@@ -125,6 +125,8 @@ class KVManager:
         table.blocks.extend(start.shared)
         if start.swapped:
             self._swap_in(owner, table)
+        if start.cached:
+            table.num_registered = start.tokens // self.block_size
         table.tail_is_foreign = bool(start.shared) and start.tokens % self.block_size != 0
         self._owed_blocks += table.owed_blocks
         self._table_tokens += start.tokens
@@ -177,14 +179,16 @@ class KVManager:
         table = self._tables.pop(owner, None)
         if table is None:
             return NOTHING_USED
-        inherited = 0
+        inherited: Sequence[int] = ()
         if session_id is not None:
             # What the cache cannot find again is of no use to the next turn.
             findable = self._pool.first_kept(table.blocks[: table.num_registered])
-            inherited = self.sessions.inherit(session_id, owner, findable, now_ns)
+            inherited = self.sessions.kept_of(findable)
         table.account(now_ns)
         self.greatest_holders.note(table.holding(owner, now_ns))
-        self._pool.give_back(owner, table.blocks[inherited:][::-1])
+        self._pool.give_back(owner, table.blocks[len(inherited) :][::-1])
+        if session_id is not None:
+            self.sessions.inherit(session_id, owner, inherited, now_ns)
         self._owed_blocks -= table.owed_blocks
         self._table_tokens -= table.stored_tokens
         return table.usage()

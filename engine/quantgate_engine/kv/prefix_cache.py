@@ -30,6 +30,9 @@ class Prefix:
     block: int = -1
 
 
+_NO_PREFIX = Prefix(b"", b"", parent=None)
+
+
 class PrefixCache:
     """Full blocks by the chained hash of all tokens up to their end.
 
@@ -39,12 +42,12 @@ class PrefixCache:
     another's text (GHSA-rm76-4mrf-v9r8 shows that it happens).
     """
 
-    def __init__(self, block_size: int, identity: tuple[str, ...], digest: Digest = sha256) -> None:
+    def __init__(self, num_blocks: int, block_size: int, identity: tuple[str, ...], digest: Digest = sha256) -> None:
         self._block_size = block_size
         self._identity = identity
         self._digest = digest
         self._entries: dict[bytes, Prefix] = {}
-        self._by_block: dict[int, bytes] = {}
+        self._in_block = [_NO_PREFIX] * num_blocks
         self._unsalted = self._root("")
 
     def __len__(self) -> int:
@@ -92,21 +95,22 @@ class PrefixCache:
         prefix already: a fork with another salt holds the same block under another name, and of two names one would be
         left over when the block is evicted.
         """
-        entries, by_block = self._entries, self._by_block
+        entries, in_block = self._entries, self._in_block
         added: list[int] = []
         for prefix, block in zip(prefixes, blocks, strict=True):
             digest = prefix.digest
-            if digest not in entries and block not in by_block:
-                entries[digest], by_block[block] = prefix, digest
+            if digest not in entries and in_block[block] is _NO_PREFIX:
+                entries[digest] = in_block[block] = prefix
                 prefix.block = block
                 added.append(block)
         return added
 
     def forget(self, blocks: Sequence[int]) -> None:
         """The blocks are about to hold something else."""
-        entries = self._entries
-        for digest in map(self._by_block.pop, blocks):
-            del entries[digest]
+        entries, in_block = self._entries, self._in_block
+        for block in blocks:
+            del entries[in_block[block].digest]
+            in_block[block] = _NO_PREFIX
 
 
 def _spelled(tokens: tuple[int, ...]) -> bytes:

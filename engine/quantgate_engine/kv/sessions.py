@@ -76,27 +76,27 @@ class SessionKeeper:
         """What each session holds."""
         return [kept.holding(session_id, now_ns) for session_id, kept in self._sessions.items()]
 
-    def inherit(self, session_id: str, owner: str, blocks: Sequence[int], now_ns: int) -> int:
-        """Takes a turn's blocks over from its request, for the next turn and in place of what the session held before.
+    def kept_of(self, blocks: Sequence[int]) -> Sequence[int]:
+        """What a session would hold of them: a prefix longer than the limit as far as the limit goes."""
+        return blocks[: self._max_blocks] if self._lifetime_ns else ()
 
-        Returns how many of the first of them it has taken: a prefix longer than the limit as far as the limit goes.
-        """
+    def inherit(self, session_id: str, owner: str, blocks: Sequence[int], now_ns: int) -> None:
+        """Takes over all that a turn's request holds, which are `blocks`, in place of what the session held before."""
         if not self._lifetime_ns:
-            return 0
+            return
         before = self._take_out(session_id)
         kept = KeptSession(
-            blocks=tuple(blocks[: self._max_blocks]),
+            blocks=tuple(blocks),
             since_ns=now_ns if before is None else before.since_ns,
             changed_ns=now_ns,
             expires_ns=now_ns + self._lifetime_ns,
             past_block_ns=0 if before is None else before.block_ns(now_ns),
         )
-        self._pool.hand_over(owner, holder_of(session_id), kept.blocks)
+        self._pool.rename(owner, holder_of(session_id), len(kept.blocks))
         self._sessions[session_id] = kept
         self._num_blocks += len(kept.blocks)
         while self._num_blocks > self._max_blocks:
             self.drop_oldest()
-        return len(kept.blocks)
 
     def expire(self, now_ns: int) -> None:
         """Lets go of the sessions whose time is over; the time is also that of what is dropped until the next call."""

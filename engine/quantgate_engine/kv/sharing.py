@@ -44,7 +44,7 @@ class PrefixSharing:
         if start.swapped or start.tokens % self._kv.block_size == 0:
             return (start,)
         count = start.tokens // self._kv.block_size
-        return start, Start(count * self._kv.block_size, start.shared[:count])
+        return start, Start(count * self._kv.block_size, start.shared[:count], cached=start.cached)
 
     def is_on_its_way(self, request: Request, start: Start) -> bool:
         """Whether somebody else is computing what would make `start` longer a little later."""
@@ -116,7 +116,7 @@ class PrefixSharing:
             if block is None:
                 break
             blocks.append(block)
-        return self._start(request, len(blocks) * self._kv.block_size, tuple(blocks))
+        return self._start(request, len(blocks) * self._kv.block_size, tuple(blocks), cached=True)
 
     def _parent(self, request: Request) -> Request | None:
         """The live request that this one forks. One that came later has only taken over the id: two that wait for
@@ -133,9 +133,9 @@ class PrefixSharing:
         blocks = self._kv.blocks_of(parent.request_id)[: self._kv.blocks_for(tokens)]
         return self._start(request, tokens, blocks) if blocks else FROM_SCRATCH
 
-    def _start(self, request: Request, tokens: int, blocks: tuple[int, ...]) -> Start:
+    def _start(self, request: Request, tokens: int, blocks: tuple[int, ...], *, cached: bool = False) -> Start:
         tokens = min(tokens, request.num_tokens - 1)
-        return Start(tokens, blocks[: self._kv.blocks_for(tokens)])
+        return Start(tokens, blocks[: self._kv.blocks_for(tokens)], cached=cached)
 
 
 def _common_tokens(request: Request, parent: Request) -> int:
