@@ -64,7 +64,13 @@ class Computation:
         """Counts the tokens that were computed, and lets other requests find the blocks that they filled."""
         computed = work.computed
         decoded, prefilled = computed.requests[: computed.num_decodes], computed.requests[computed.num_decodes :]
-        again = sum([request.advance(1) for request in decoded])
+        again = 0
+        for request in decoded:
+            # Hardly any of them computes again what it had lost: the others do not pay for the call.
+            if request.num_computed_tokens >= request.lost_tokens:
+                request.num_computed_tokens += 1
+            else:
+                again += request.advance(1)
         for request, sequence in zip(prefilled, computed.sequences[computed.num_decodes :], strict=True):
             again += request.advance(len(sequence.token_ids))
         work.recomputed_tokens += again

@@ -134,7 +134,7 @@ class Scheduler:
     def _decode(self, draft: StepDraft, now_ns: int) -> None:
         """One token of each decoding request; of fewer where the budget has shrunk below their number."""
         capacity = self._admission.capacity_blocks
-        decoding, extend, add_decode = RequestState.DECODING, self._kv.extend, draft.add_decode
+        decoding, extend, decode = RequestState.DECODING, self._kv.extend, draft.decode
         for request in self._queues.in_state(decoding)[: draft.budget]:
             while request.state is decoding:
                 end = request.num_computed_tokens + 1
@@ -143,7 +143,7 @@ class Scheduler:
                     # One alone may go on, also where the cap was lowered below it.
                     blocks = extend(request.request_id, end, now_ns)
                 if blocks is not None:
-                    add_decode(request, blocks)
+                    decode[request] = blocks
                     break
                 draft.withdraw(self._give_way(draft, now_ns))
         draft.budget -= len(draft.decode)

@@ -48,43 +48,24 @@ class StepPlan:
 class StepDraft:
     """A plan in the making; `budget` is what is left of the step's tokens.
 
-    `decode` and `prefill` have the sequence of each request, in their order.
+    `decode` has the block table of each request, and `prefill` the sequence, in their order.
     """
 
     budget: int
-    decode: dict[Request, ScheduledSequence] = field(default_factory=dict)
+    decode: dict[Request, tuple[int, ...]] = field(default_factory=dict)
     prefill: dict[Request, ScheduledSequence] = field(default_factory=dict)
     admitted: list[Request] = field(default_factory=list)
     prefill_tokens: int = 0
-    context_tokens: int = 0
+    prefill_context_tokens: int = 0
     preemptions: int = 0
 
     @property
     def is_empty(self) -> bool:
         return not self.decode and not self.prefill
 
-    def add_decode(self, request: Request, block_table: tuple[int, ...]) -> None:
-        """The one token of a decoding request that is not computed yet: the last that was drawn."""
-        computed, output = request.num_computed_tokens, request.output
-        self.decode[request] = _sequence(
-            (
-                request.request_id,
-                (output[-1].token_id,),
-                computed,
-                block_table,
-                True,
-                request.params,
-                len(output),
-                request.history,
-            )
-        )
-        self.context_tokens += computed + 1
-
     def withdraw(self, request: Request) -> None:
         """Takes back a request's decode, if it is here: the request has given way."""
-        sequence = self.decode.pop(request, None)
-        if sequence is not None:
-            self.context_tokens -= sequence.start_position + 1
+        self.decode.pop(request, None)
 
     def add_prefill(self, request: Request, num_tokens: int, block_table: tuple[int, ...]) -> None:
         """The next `num_tokens` of a request's known tokens."""
@@ -101,15 +82,34 @@ class StepDraft:
         )
         self.budget -= num_tokens
         self.prefill_tokens += num_tokens
-        self.context_tokens += computed + num_tokens
+        self.prefill_context_tokens += computed + num_tokens
+
+    def _decodes(self) -> list[ScheduledSequence]:
+        """Of each decoding request the one token that is not computed yet: the last that was drawn."""
+        return [
+            _sequence(
+                (
+                    request.request_id,
+                    (request.output[-1].token_id,),
+                    request.num_computed_tokens,
+                    block_table,
+                    True,
+                    request.params,
+                    len(request.output),
+                    request.history,
+                )
+            )
+            for request, block_table in self.decode.items()
+        ]
 
     def finished(self, copies: tuple[BlockCopy, ...]) -> StepPlan:
+        decoded_context = sum([request.num_computed_tokens for request in self.decode]) + len(self.decode)
         return StepPlan(
             requests=(*self.decode, *self.prefill),
-            sequences=(*self.decode.values(), *self.prefill.values()),
+            sequences=(*self._decodes(), *self.prefill.values()),
             num_decodes=len(self.decode),
             prefill_tokens=self.prefill_tokens,
-            context_tokens=self.context_tokens,
+            context_tokens=decoded_context + self.prefill_context_tokens,
             copies=copies,
             preemptions=self.preemptions,
             cached_prompt_tokens=sum(
