@@ -120,7 +120,7 @@ class BlockPool:
 
     def give_back(self, owner: str, blocks: Sequence[int]) -> None:
         """The one way back, in this order. Raises BlockPoolError where `owner` does not hold one (a second release)."""
-        self._strike_out(owner, self._checked(owner, blocks))
+        self._strike_out(owner, blocks)
         references, kept = self._references, self._kept
         for block in blocks:
             references[block] -= 1
@@ -144,23 +144,23 @@ class BlockPool:
         self._free.extend(evicted)
         self._on_evict(evicted)
 
-    def _checked(self, owner: str, blocks: Sequence[int]) -> set[int]:
-        """`blocks` as a set; raises BlockPoolError unless `owner` holds each of them, and each is named once."""
-        named, held = set(blocks), self._held.get(owner, set())
-        if len(named) == len(blocks) and named <= held:
-            return named
-        wrong = next((block for block in blocks if block not in held), None)
-        if wrong is None:
-            raise BlockPoolError(f"request {owner} gave back one of the blocks {list(blocks)} twice")
-        holders = [other for other, theirs in self._held.items() if wrong in theirs]
-        raise BlockPoolError(f"request {owner} gave back block {wrong}, which {_names(holders)} holds")
+    def _strike_out(self, owner: str, blocks: Sequence[int]) -> None:
+        """Makes `owner` a holder of `blocks` no more.
 
-    def _strike_out(self, owner: str, blocks: set[int]) -> None:
-        held = self._held[owner]
-        if len(held) == len(blocks):
-            del self._held[owner]
-        else:
-            held -= blocks
+        Raises BlockPoolError, and changes nothing, unless it holds each of them and each is named once.
+        """
+        held = self._held.get(owner, set())
+        if not held.issuperset(blocks):
+            wrong = next(block for block in blocks if block not in held)
+            holders = [other for other, theirs in self._held.items() if wrong in theirs]
+            raise BlockPoolError(f"request {owner} gave back block {wrong}, which {_names(holders)} holds")
+        rest = len(held) - len(blocks)
+        held.difference_update(blocks)
+        if len(held) != rest:
+            held.update(blocks)
+            raise BlockPoolError(f"request {owner} gave back one of the blocks {list(blocks)} twice")
+        if not held:
+            self._held.pop(owner, None)
 
     def check(self, holdings: Mapping[str, Sequence[int]]) -> None:
         """Raises BlockPoolError unless free + held + cached = total, each once, and `holdings` names every holder."""
