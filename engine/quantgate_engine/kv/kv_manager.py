@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from quantgate_engine.executor.base import BlockCopy, CopyKind
 from quantgate_engine.kv.block_pool import BlockPool, BlockPoolError
@@ -14,6 +14,7 @@ from quantgate_engine.kv.prefix_cache import Prefix, PrefixCache
 from quantgate_engine.kv.sessions import SessionKeeper
 from quantgate_engine.kv.settings import CacheSettings
 from quantgate_engine.kv.start import FROM_SCRATCH, Start
+from quantgate_engine.request import Request
 
 NOTHING_USED = KVUsage(peak_blocks=0, block_seconds=0.0)
 
@@ -143,21 +144,33 @@ class KVManager:
         table.stored_tokens = tokens
         return table.snapshot
 
+    def fill(self, requests: Iterable[Request]) -> dict[Request, tuple[int, ...]]:
+        """Takes the slot of one more token for each request that has one left in its blocks.
+
+        Returns their tables, in the order of `requests`: an empty one for those that need a block first (`extend`).
+        Each step does this for each request that decodes, so there is no call in it.
+        """
+        all_tables, tables = self._tables, dict[Request, tuple[int, ...]]()
+        filled = 0
+        for request in requests:
+            table, tokens = all_tables[request.request_id], request.num_computed_tokens + 1
+            if tokens <= table.ready_slots:
+                filled += tokens - table.stored_tokens
+                table.stored_tokens = tokens
+                tables[request] = table.snapshot
+            else:
+                tables[request] = ()
+        self._table_tokens += filled
+        return tables
+
     def extend(self, owner: str, tokens: int, now_ns: int, capacity: int | None = None) -> tuple[int, ...] | None:
         """Grows a table as `grow` does, but beyond its promise where there is room for that; None where there is not.
 
-        Each step does this for each request that decodes, so there is no call in it but where a block is needed.
-
         capacity: blocks that may be committed in all; None: as many as there are.
         """
-        table = self._tables[owner]
-        if tokens > table.ready_slots:
-            if not self._promise(table, tokens, capacity):
-                return None
-            self._take_blocks(owner, table, tokens, now_ns)
-        self._table_tokens += tokens - table.stored_tokens
-        table.stored_tokens = tokens
-        return table.snapshot
+        if not self._promise(self._tables[owner], tokens, capacity):
+            return None
+        return self.grow(owner, tokens, now_ns)
 
     def register(self, owner: str, chain: Sequence[Prefix], count: int) -> None:
         """Lets later requests find the first `count` blocks of `owner`, which are computed, if it has a table.

@@ -134,8 +134,9 @@ class Scheduler:
     def _decode(self, draft: StepDraft, now_ns: int) -> None:
         """One token of each decoding request; of fewer where the budget has shrunk below their number."""
         capacity = self._admission.capacity_blocks
-        decoding, extend, decode = RequestState.DECODING, self._kv.extend, draft.decode
-        for request in self._queues.in_state(decoding)[: draft.budget]:
+        decoding, extend = RequestState.DECODING, self._kv.extend
+        draft.decode = self._kv.fill(self._queues.in_state(decoding)[: draft.budget])
+        for request in [request for request, blocks in draft.decode.items() if not blocks]:
             while request.state is decoding:
                 end = request.num_computed_tokens + 1
                 blocks = extend(request.request_id, end, now_ns, capacity)
@@ -143,7 +144,7 @@ class Scheduler:
                     # One alone may go on, also where the cap was lowered below it.
                     blocks = extend(request.request_id, end, now_ns)
                 if blocks is not None:
-                    decode[request] = blocks
+                    draft.decode[request] = blocks
                     break
                 draft.withdraw(self._give_way(draft, now_ns))
         draft.budget -= len(draft.decode)
