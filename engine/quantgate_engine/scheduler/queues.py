@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from quantgate_engine.request import Request, RequestState
 from quantgate_engine.scheduler.waiting import WaitingRequests
 
@@ -40,7 +42,7 @@ class RequestQueues:
 
     def active(self) -> list[Request]:
         """Requests that hold a promise of KV."""
-        return [request for queue in self._active.values() for request in queue.values()]
+        return list(chain.from_iterable([queue.values() for queue in self._active.values()]))
 
     def count(self, state: RequestState) -> int:
         return len(self.waiting) if state is RequestState.WAITING else len(self._active[state])

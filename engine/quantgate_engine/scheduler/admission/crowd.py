@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from quantgate_engine.request import Request
@@ -12,8 +12,8 @@ from quantgate_engine.request import Request
 class Crowd:
     """Those that run, when it is asked who may join them. Here promises tell all: nothing is expected beyond them."""
 
-    def __init__(self, running: Iterable[Request]) -> None:
-        self.size = len(list(running))
+    def __init__(self, running: Sequence[Request]) -> None:
+        self.size = len(running)
 
     def peak_with(self, _candidate: Request) -> int:
         """Most KV tokens that they and the candidate are expected to hold at one time; 0 where promises tell all."""
@@ -37,7 +37,7 @@ class ExpectingCrowd(Crowd):
     and the largest term_i + left_i from each place on, and a candidate costs one binary search.
     """
 
-    def __init__(self, running: Iterable[Request], left: Callable[[Request], int]) -> None:
+    def __init__(self, running: Sequence[Request], left: Callable[[Request], int]) -> None:
         self._left = left
         self._rows = [(left(request), request.num_tokens) for request in running]
         self._arrange()

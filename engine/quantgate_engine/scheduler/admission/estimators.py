@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
@@ -20,7 +20,7 @@ class Estimator(Protocol):
         """KV tokens that the request is sure to get if it is let in."""
         ...
 
-    def crowd(self, running: Iterable[Request], /) -> Crowd:
+    def crowd(self, running: Sequence[Request], /) -> Crowd:
         """Those that run, to ask who may join them."""
         ...
 
@@ -42,7 +42,7 @@ class Guaranteed:
     def promise(self, request: Request) -> int:
         return request.max_stored_tokens
 
-    def crowd(self, running: Iterable[Request]) -> Crowd:
+    def crowd(self, running: Sequence[Request]) -> Crowd:
         return Crowd(running)
 
     def learn(self, _answer_tokens: int) -> None:
@@ -61,7 +61,7 @@ class Optimistic:
     def promise(self, request: Request) -> int:
         return request.num_tokens
 
-    def crowd(self, running: Iterable[Request]) -> Crowd:
+    def crowd(self, running: Sequence[Request]) -> Crowd:
         return Crowd(running)
 
     def learn(self, _answer_tokens: int) -> None:
@@ -94,7 +94,7 @@ class PastFuture(Optimistic):
         self._recent.clear()
         self._sorted.clear()
 
-    def crowd(self, running: Iterable[Request]) -> Crowd:
+    def crowd(self, running: Sequence[Request]) -> Crowd:
         return ExpectingCrowd(running, self._left)
 
     def _left(self, request: Request) -> int:
