@@ -150,9 +150,11 @@ class Request:
     def tokens_between(self, start: int, stop: int) -> tuple[int, ...]:
         """Known tokens from position `start` to the one before `stop`."""
         prompt = len(self.prompt_token_ids)
+        if stop <= prompt:
+            return self.prompt_token_ids[start:stop]
         if start >= prompt:
             return tuple([token.token_id for token in self.output[start - prompt : stop - prompt]])
-        drawn = self.output[: max(0, stop - prompt)]
+        drawn = self.output[: stop - prompt]
         return self.prompt_token_ids[start:stop] + tuple([token.token_id for token in drawn])
 
     def advance(self, num_tokens: int) -> int:
