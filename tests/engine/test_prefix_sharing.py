@@ -28,6 +28,16 @@ def test_thirty_two_requests_with_one_prefix_of_400_tokens_compute_it_once() -> 
     assert sum(request.cached_prompt_tokens for request in engine.ended.values()) == 31 * 400
 
 
+@pytest.mark.parametrize("steps_later", range(4))
+def test_a_prompt_that_is_computed_in_chunks_is_waited_for_to_its_end(steps_later: int) -> None:
+    engine = CachedEngine(max_step_tokens=16, cache=SHARING)
+    engine.add("first", prompt(60), max_tokens=2)
+    engine.step(steps_later)
+    engine.add("later", prompt(60) + prompt(3, 500), max_tokens=2)
+    engine.run()
+    assert engine.core.totals.prefill_tokens == 60 + 3
+
+
 def test_without_the_setting_nothing_is_shared_and_nothing_stays() -> None:
     engine = CachedEngine()
     for _ in range(2):

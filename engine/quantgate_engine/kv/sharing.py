@@ -22,7 +22,7 @@ class PrefixSharing:
         self._requests = requests
         self._by_prefix = by_prefix
         self._pending: set[bytes] = set()
-        self._pending_of: dict[str, set[bytes]] = {}
+        self._pending_of: dict[str, bytes] = {}
 
     def hash_prompt(self, request: Request) -> None:
         """Hashes a new prompt's full blocks, so that no step has to; any thread, before anybody else has the request.
@@ -57,16 +57,9 @@ class PrefixSharing:
         return any(prefix.digest in self._pending and self._kv.prefixes.find(prefix) is None for prefix in following)
 
     def opened(self, request: Request, start: Start) -> None:
-        """The request has started: the full blocks of its prompt behind `start` are on their way.
-
-        Of two that compute the same ones, the first stands for both.
-        """
-        if not self._by_prefix:
-            return
-        behind = request.prefix_chain[start.tokens // self._kv.block_size + 1 :]
-        ahead = {prefix.digest for prefix in behind if prefix.digest not in self._pending}
-        self._pending |= ahead
-        self._pending_of[request.request_id] = ahead
+        """The request has started: the full blocks behind `start` are on their way, each in its turn."""
+        if self._by_prefix:
+            self._expect(request, start.tokens)
 
     def computed(self, prefills: Iterable[Request]) -> None:
         """Lets others find every full block that a step's prefills have computed.
@@ -76,11 +69,10 @@ class PrefixSharing:
         """
         if not self._by_prefix:
             return
-        block_size = self._kv.block_size
         for request in prefills:
             self._register(request)
-            if request.num_computed_tokens // block_size >= len(request.prompt_token_ids) // block_size:
-                self._arrived(request)
+            self._arrived(request)
+            self._expect(request, request.num_computed_tokens)
 
     def closed(self, request: Request) -> None:
         """Nothing more of the request is on its way; what it has computed others can find. Call it before its release.
@@ -97,8 +89,22 @@ class PrefixSharing:
             self._lengthen_chain(request)
             self._kv.register(request.request_id, request.prefix_chain, full)
 
+    def _expect(self, request: Request, num_computed: int) -> None:
+        """The next full block is on its way. Whoever waits for one behind it has found all before that one first.
+
+        Of two that compute the same block, the first stands for both.
+        """
+        place = num_computed // self._kv.block_size + 1
+        if place < len(request.prefix_chain):
+            digest = request.prefix_chain[place].digest
+            if digest not in self._pending:
+                self._pending.add(digest)
+                self._pending_of[request.request_id] = digest
+
     def _arrived(self, request: Request) -> None:
-        self._pending -= self._pending_of.pop(request.request_id, set())
+        digest = self._pending_of.pop(request.request_id, None)
+        if digest is not None:
+            self._pending.remove(digest)
 
     def _lengthen_chain(self, request: Request) -> None:
         prefixes = self._kv.prefixes
