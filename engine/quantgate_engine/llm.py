@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.compute_thread import on_compute_thread, repeat_on_compute_thread
 from quantgate_engine.outputs import RequestOutput, times_of
 from quantgate_engine.prompts import Prompt, encode_prompt
-from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
+from quantgate_engine.request import TRANSITIONS, AbortCause, FinishReason, Request, RequestState
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.step_record import StepRecord
 from quantgate_engine.text.answer_text import AnswerText
@@ -116,9 +116,10 @@ class LLM:
             if refusal is not None:
                 raise ConfigurationError(refusal)
         self.core.claim()
-        # A stream that drove the engine before has shut it down behind itself.
-        self.core.reopen()
         try:
+            # A stream that drove the engine before has shut it down behind itself. On the thread that steps, because
+            # what an interrupted call has left there comes first.
+            on_compute_thread(self.core.reopen)
             answers = self._run(zip(request_ids, token_ids, each, strict=True))
         finally:
             self.core.relinquish()
@@ -159,15 +160,16 @@ class LLM:
         self, arrivals: Iterable[tuple[str, tuple[int, ...], SamplingParams]]
     ) -> list[tuple[Request, _StopWatch | None]]:
         """The finished requests, each with its watch where it has stop strings."""
+        requests: list[Request] = []
         try:
-            requests = [self.core.add_request(*arrival) for arrival in arrivals]
+            requests.extend(self.core.add_request(*arrival) for arrival in arrivals)
             watches = {
                 request.request_id: _StopWatch(self.tokenizer, request) for request in requests if request.params.stop
             }
             repeat_on_compute_thread(lambda: self._step(watches))
         finally:
             # There too: a second Ctrl-C may have left a step running.
-            on_compute_thread(self._give_up_the_rest)
+            on_compute_thread(partial(self._give_up, requests))
         return [(request, watches.get(request.request_id)) for request in requests]
 
     def _step(self, watches: Mapping[str, _StopWatch]) -> bool:
@@ -182,9 +184,12 @@ class LLM:
                 raise RunError(f"Request {ended.request_id} failed: {ended.error}.")
         return self.core.has_work
 
-    def _give_up_the_rest(self) -> None:
-        if self.core.has_work:
-            self.core.abort_all(AbortCause.CANCELLED)
+    def _give_up(self, requests: Sequence[Request]) -> None:
+        """Those that have not ended, and nobody else: an interrupt may let the next call begin before this has run."""
+        left = [request for request in requests if TRANSITIONS[request.state]]
+        for request in left:
+            self.core.abort(request.request_id, AbortCause.CANCELLED)
+        if left:
             self.core.step()
 
     def _output(self, request: Request, watch: _StopWatch | None) -> RequestOutput:

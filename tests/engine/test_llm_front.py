@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -197,6 +197,41 @@ def test_a_signal_amid_a_step_lets_it_end_and_leaves_the_engine_empty_and_ready(
     assert not llm.core.has_work
     assert llm.core.held_blocks == 0
     assert len(llm.generate([[7, 8]], GREEDY)[0].token_ids) == 12
+
+
+def test_a_clean_up_that_an_interrupt_left_waiting_touches_nothing_of_the_next_call(
+    llm: LLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second Ctrl-C comes while the first one's clean-up waits for the thread: it runs amid the next call."""
+    right = llm.generate(_prompts(), GREEDY)
+    execute, waiting = llm.core.executor.execute, list[Callable[[], object]]()
+
+    def interrupted(_sequences: object) -> object:
+        raise KeyboardInterrupt
+
+    def interrupted_again(work: Callable[[], object]) -> object:
+        waiting.append(work)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(llm.core.executor, "execute", interrupted)
+        patch.setattr("quantgate_engine.llm.on_compute_thread", interrupted_again)
+        with pytest.raises(KeyboardInterrupt):
+            llm._run([("left", (7, 8), GREEDY)])
+    [clean_up] = waiting
+
+    def late(sequences: object) -> object:
+        while waiting:
+            waiting.pop()
+            clean_up()
+        return execute(sequences)
+
+    monkeypatch.setattr(llm.core.executor, "execute", late)
+    answers = llm.generate(_prompts(), GREEDY)
+
+    assert not waiting
+    assert [answer.token_ids for answer in answers] == [answer.token_ids for answer in right]
+    assert llm.core.held_blocks == 0
 
 
 def test_both_fronts_step_on_the_compute_thread(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
