@@ -16,7 +16,7 @@ class ModelInfo:
     compute_dtype: of activations; `bfloat16, linear layers int8` where products of linear layers round them further.
     head_dtype: in which embedding and head are stored; kv_dtype: of the cache.
     kv_bytes_per_token: keys and values of all layers for one token, scales included where kv_dtype is int8.
-    kernel_paths: which implementation each operation took so far; it fills as operations run.
+    kernel_paths: which implementation each operation takes; without a step program it fills as operations run.
     provenance: as ModelFolder.provenance.
     """
 
