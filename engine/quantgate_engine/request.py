@@ -14,7 +14,7 @@ from quantgate_engine.sampling.token_history import TokenHistory
 from quantgate_engine.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
-    from quantgate_engine.kv.prefix_cache import Prefix
+    from quantgate_engine.kv.prefix_chain import PrefixChain
 
 
 class RequestState(Enum):
@@ -90,7 +90,7 @@ class Request:
     end_token_ids: frozenset[int] = frozenset()
     state: RequestState = RequestState.WAITING
     output: list[SampledToken] = field(default_factory=list)
-    prefix_chain: list[Prefix] = field(default_factory=list)
+    prefix_chain: PrefixChain | None = None
     num_computed_tokens: int = 0
     lost_tokens: int = 0
     admission_number: int = 0

@@ -11,7 +11,7 @@ from quantgate_engine.executor.base import BlockCopy, CopyKind
 from quantgate_engine.kv.block_pool import BlockPoolError
 from quantgate_engine.kv.block_table import BlockTable
 from quantgate_engine.kv.kv_manager import NOTHING_USED, KVManager
-from quantgate_engine.kv.prefix_cache import Prefix, PrefixCache
+from quantgate_engine.kv.prefix_chain import CachedRun, PrefixChain
 from quantgate_engine.live_requests import LiveRequests
 from quantgate_engine.request import Request, RequestState
 from quantgate_engine.scheduler.waiting import WaitingRequests
@@ -35,11 +35,11 @@ def no_reclaim_on_abort(patch: pytest.MonkeyPatch) -> None:
 def hashes_are_believed(patch: pytest.MonkeyPatch) -> None:
     """Hashes of a few bits, as an attacker would find collisions of longer ones."""
 
-    def find(self: PrefixCache, wanted: Prefix) -> int | None:
-        entry = self._entries.get(wanted.digest)
-        return entry.block if entry is not None else None
+    def believe(self: PrefixChain, run: CachedRun, place: int) -> int:
+        self.run, self.num_proved = run, min(run.first + run.count, len(self.digests))
+        return self.num_proved - place
 
-    patch.setattr(PrefixCache, "find", find)
+    patch.setattr(PrefixChain, "common", believe)
 
 
 def no_copy_on_write(patch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from tests.engine.simulation import prompt
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import CopyKind
 from quantgate_engine.kv.prefix_cache import PrefixCache
+from quantgate_engine.kv.prefix_chain import PrefixChain
 from quantgate_engine.kv.settings import CacheSettings
 from quantgate_engine.request import AbortCause
 from quantgate_engine.request_terms import RequestTerms
@@ -129,30 +130,70 @@ def _collide(data: bytes) -> bytes:
     return bytes([sum(data) % 3])
 
 
+def _chain(cache: PrefixCache, tokens: tuple[int, ...]) -> PrefixChain:
+    chain = cache.chain()
+    cache.lengthen(chain, lambda start, stop: tokens[start:stop], len(tokens))
+    return chain
+
+
 def test_a_hash_that_collides_finds_nobody_elses_block() -> None:
     cache = PrefixCache(120, 4, ("model",), digest=_collide)
-    chains = []
-    for first in range(40):
-        chain = [cache.root()]
-        cache.chain(chain, lambda start, stop, first=first: prompt(12, first)[start:stop], 12)
-        chains.append(chain)
+    chains = [_chain(cache, prompt(12, first)) for first in range(40)]
     for number, chain in enumerate(chains):
-        for depth, prefix in enumerate(chain[1:]):
-            cache.add([prefix], [number * 3 + depth])
-    assert 0 < len(cache) <= 3
+        for depth in range(3):
+            cache.add(chain, [number * 3 + depth], depth)
+    found = 0
     for number, chain in enumerate(chains):
-        for depth, prefix in enumerate(chain[1:]):
-            assert cache.find(prefix) in (None, number * 3 + depth)
+        blocks = cache.find(chain)
+        assert blocks == [number * 3, number * 3 + 1, number * 3 + 2][: len(blocks)]
+        found += len(blocks)
+    assert found > 0
 
 
 def test_equal_last_blocks_after_unlike_first_blocks_are_unlike_prefixes_also_where_all_hashes_collide() -> None:
-    cache = PrefixCache(1, 2, ("model",), digest=lambda _data: b"same")
-    root = cache.root()
-    mine = cache.after(cache.after(root, (1, 2)), (5, 6))
-    theirs = cache.after(cache.after(root, (3, 4)), (5, 6))
-    cache.add([mine], [0])
-    assert cache.find(theirs) is None
-    assert cache.find(cache.after(cache.after(cache.root(), (1, 2)), (5, 6))) == 0
+    cache = PrefixCache(2, 2, ("model",), digest=lambda data: data[-4:])
+    mine, theirs = _chain(cache, (1, 2, 5, 6)), _chain(cache, (3, 2, 5, 6))
+    assert cache.add(mine, [0, 1]) == [0, 1]
+    assert cache.find(theirs) == []
+    assert cache.find(_chain(cache, (1, 2, 5, 6, 7))) == [0, 1]
+
+
+def test_a_prefix_in_runs_of_several_requests_is_found_across_them_and_only_as_far_as_it_is_the_same() -> None:
+    cache = PrefixCache(12, 2, ("model",))
+    first = _chain(cache, (1, 2, 3, 4))
+    cache.add(first, [3, 1])
+    second = _chain(cache, (1, 2, 3, 4, 5, 6))
+    assert cache.find(second) == [3, 1]
+    cache.add(second, [7], 2)
+    # Computed beside the second one: of its three blocks only the last was news.
+    third = _chain(cache, (1, 2, 3, 4, 5, 6, 7, 8))
+    assert cache.add(third, [8, 9, 10, 11]) == [11]
+    assert cache.find(_chain(cache, (1, 2, 3, 4, 5, 6, 7, 8, 9, 9))) == [3, 1, 7, 11]
+    assert cache.find(_chain(cache, (1, 2, 3, 4, 6, 6, 7, 8))) == [3, 1]
+    cache.forget([1])
+    assert cache.find(_chain(cache, (1, 2, 3, 4, 5, 6, 7, 8))) == [3]
+
+
+def test_a_block_that_holds_something_else_since_is_not_found_by_a_hash_of_what_it_held_before() -> None:
+    cache = PrefixCache(2, 1, ("model",), digest=lambda data: data[-4:-3])
+    old, new = _chain(cache, (1, 2)), _chain(cache, (257, 258))
+    cache.add(old, [0, 1])
+    cache.forget([1])
+    cache.forget([0])
+    cache.add(new, [0, 1])
+    assert cache.find(_chain(cache, (1, 2))) == []
+    assert cache.find(old) == []
+    assert cache.find(_chain(cache, (257, 258))) == [0, 1]
+
+
+def test_a_later_block_with_the_hash_of_a_first_one_is_not_taken_for_it() -> None:
+    cache = PrefixCache(4, 1, ("model",), digest=lambda data: data[-4:])
+    mine = _chain(cache, (1, 2, 1, 2))
+    assert cache.add(mine, [0, 1, 2, 3]) == [0, 1, 2, 3]
+    assert cache.find(_chain(cache, (1, 1, 2))) == [0]
+    cache.forget([3, 2])
+    assert cache.find(mine) == [0, 1]
+    assert cache.add(mine, [0, 1, 2, 3]) == []
 
 
 def test_an_engine_whose_hashes_all_collide_still_answers_right() -> None:

@@ -20,17 +20,18 @@ CONVERSATION = prompt(10, 5) + prompt(200, 100) + prompt(200, 200) + prompt(100,
 
 
 def digests_of(request: Request) -> list[bytes]:
-    return [prefix.digest for prefix in request.prefix_chain]
+    assert request.prefix_chain is not None
+    return [request.prefix_chain.root.digest, *request.prefix_chain.digests]
 
 
 def expected_digests(engine: CachedEngine, tokens: tuple[int, ...], salt: str = "") -> list[bytes]:
     """Hashed block by block, from a cache of its own."""
     size = engine.config.block_size
     cache = PrefixCache(1, size, engine.executor.cache_identity)
-    chain = [cache.root(salt)]
-    for start in range(0, len(tokens) - size + 1, size):
-        chain.append(cache.after(chain[-1], tokens[start : start + size]))
-    return [prefix.digest for prefix in chain]
+    chain = cache.chain(salt)
+    for stop in range(size, len(tokens) + 1, size):
+        cache.lengthen(chain, lambda start, end: tokens[start:end], stop)
+    return [chain.root.digest, *chain.digests]
 
 
 def test_no_step_hashes_a_prompt() -> None:
@@ -59,7 +60,7 @@ def test_the_chain_is_that_of_the_tokens_and_the_salt_and_grows_with_the_answer(
 
 
 def test_without_sharing_nothing_is_hashed() -> None:
-    assert CachedEngine().add("a", prompt(20), max_tokens=4).prefix_chain == []
+    assert CachedEngine().add("a", prompt(20), max_tokens=4).prefix_chain is None
 
 
 @pytest.mark.parametrize("tokens", [prompt(600), (-1, *prompt(20)), (2**40, *prompt(20))])
@@ -67,13 +68,13 @@ def test_what_is_refused_is_not_hashed(tokens: tuple[int, ...]) -> None:
     engine = CachedEngine(num_blocks=256, cache=SHARING)
     request = engine.add("a", tokens, max_tokens=4)
     assert engine.run()["a"].state is RequestState.REJECTED
-    assert request.prefix_chain == []
+    assert request.prefix_chain is None
 
 
 def test_a_prompt_that_is_cut_has_the_chain_of_what_is_left() -> None:
     engine = CachedEngine(num_blocks=256, cache=SHARING, admission=DEGRADE)
     request = engine.add("a", CONVERSATION, max_tokens=20, terms=TURNS)
-    assert request.prefix_chain == []
+    assert request.prefix_chain is None
     engine.step()
     kept = CONVERSATION[:10] + CONVERSATION[210:]
     assert request.prompt_token_ids == kept

@@ -10,7 +10,8 @@ from quantgate_engine.kv.block_table import BlockTable, KVUsage
 from quantgate_engine.kv.greatest_holders import GreatestHolders
 from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.kv.host_pool import HostPool
-from quantgate_engine.kv.prefix_cache import Prefix, PrefixCache
+from quantgate_engine.kv.prefix_cache import PrefixCache
+from quantgate_engine.kv.prefix_chain import PrefixChain
 from quantgate_engine.kv.sessions import SessionKeeper
 from quantgate_engine.kv.settings import CacheSettings
 from quantgate_engine.kv.start import FROM_SCRATCH, Start
@@ -172,14 +173,11 @@ class KVManager:
             return None
         return self.grow(owner, tokens, now_ns)
 
-    def register(self, owner: str, chain: Sequence[Prefix], count: int) -> None:
-        """Lets later requests find the first `count` blocks of `owner`, which are computed, if it has a table.
-
-        chain: a root, and the prefix that each block holds.
-        """
+    def register(self, owner: str, chain: PrefixChain, count: int) -> None:
+        """Lets later requests find the first `count` blocks of `owner`, which are computed, if it has a table."""
         table = self._tables.get(owner)
         if table is not None and (known := table.num_registered) < count:
-            self._pool.keep(self.prefixes.add(chain[known + 1 : count + 1], table.blocks[known:count]))
+            self._pool.keep(self.prefixes.add(chain, table.blocks[known:count], known))
             table.num_registered = count
 
     def release(self, owner: str, now_ns: int, session_id: str | None = None) -> KVUsage:

@@ -3,127 +3,123 @@
 from __future__ import annotations
 
 import hashlib
-from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-Digest = Callable[[bytes], bytes]
-
-_TOKEN_BYTES = array("I").itemsize
+from quantgate_engine.kv.prefix_chain import CachedRun, Digest, PrefixChain, Root
 
 
 def sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-@dataclass(slots=True, eq=False)
-class Prefix:
-    """One full block of a prefix, after its `parent`; a root has no parent, and its content is who it belongs to.
-
-    `block` is where it lies, as long as the cache has it.
-    Contents are spelled out in bytes: these are compared at once, and tell the garbage collector nothing.
-    """
-
-    digest: bytes
-    content: bytes
-    parent: Prefix | None
-    block: int = -1
-
-
-_NO_PREFIX = Prefix(b"", b"", parent=None)
+_NO_RUN = CachedRun(Root(b"", b""), b"", first=0, blocks=(), count=0, text=b"", before=None)
 
 
 class PrefixCache:
-    """Full blocks by the chained hash of all tokens up to their end.
+    """Runs of full blocks by the chained hash of all tokens up to the end of their first block.
 
     The chain starts from `identity` (model, scheme, KV dtype), and from a request's own salt where it has one, each
-    field with its length, so that no two roots spell the same bytes. A hash only finds the entry: its tokens, and
+    field with its length, so that no two roots spell the same bytes. A hash only finds a run: its tokens, and
     those of every block before it, are compared with the request's own, because a collision would hand one user
     another's text (GHSA-rm76-4mrf-v9r8 shows that it happens).
+
+    A run is what one request has registered at once, dozens of blocks in most cases. An entry for each block would take
+    several times as long, because whatever is kept of a single block has left the processor's caches when its turn
+    comes.
     """
 
     def __init__(self, num_blocks: int, block_size: int, identity: tuple[str, ...], digest: Digest = sha256) -> None:
         self._block_size = block_size
         self._identity = identity
         self._digest = digest
-        self._entries: dict[bytes, Prefix] = {}
-        self._in_block = [_NO_PREFIX] * num_blocks
+        self._starts: dict[bytes, CachedRun] = {}
+        self._run_in = [_NO_RUN] * num_blocks
         self._unsalted = self._root("")
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return sum(run.count for run in self._starts.values())
 
-    def root(self, salt: str = "") -> Prefix:
+    def root(self, salt: str = "") -> Root:
         """The start of every chain of requests with this salt."""
         return self._root(salt) if salt else self._unsalted
 
-    def _root(self, salt: str) -> Prefix:
+    def _root(self, salt: str) -> Root:
         fields = [field.encode() for field in (*self._identity, salt)]
         content = b"".join(len(field).to_bytes(4, "big") + field for field in fields)
-        return Prefix(self._digest(content), content, parent=None)
+        return Root(self._digest(content), content)
 
-    def after(self, parent: Prefix, tokens: tuple[int, ...]) -> Prefix:
-        """The prefix that `tokens`, one block of them, make after `parent`; it need not be in the cache."""
-        content = _spelled(tokens)
-        return Prefix(self._digest(parent.digest + content), content, parent)
+    def chain(self, salt: str = "") -> PrefixChain:
+        """A chain of no block yet."""
+        return PrefixChain(self.root(salt), self._block_size)
 
-    def chain(self, chain: list[Prefix], tokens: Callable[[int, int], tuple[int, ...]], num_tokens: int) -> None:
-        """Lengthens `chain`, which starts with a root, by every full block that it lacks of the first `num_tokens`.
+    def lengthen(self, chain: PrefixChain, tokens: Callable[[int, int], Sequence[int]], num_tokens: int) -> None:
+        """Lengthens `chain` by every full block that it lacks of the first `num_tokens`.
 
         tokens(start, stop) gives those of the sequence. Nothing is hashed twice, however often a request is looked at.
         """
         size = self._block_size
-        start, stop = (len(chain) - 1) * size, num_tokens // size * size
+        start, stop = len(chain.digests) * size, num_tokens // size * size
         if start < stop:
-            spelled, width, digest, last = _spelled(tokens(start, stop)), size * _TOKEN_BYTES, self._digest, chain[-1]
-            name = last.digest
-            for position in range(0, len(spelled), width):
-                content = spelled[position : position + width]
-                name = digest(name + content)
-                last = Prefix(name, content, last)
-                chain.append(last)
+            chain.lengthen(tokens(start, stop), self._digest)
 
-    def find(self, wanted: Prefix) -> int | None:
-        """The block that holds this very prefix, verified token by token to its first; None where there is none."""
-        entry = self._entries.get(wanted.digest)
-        return entry.block if entry is not None and _same(entry, wanted) else None
+    def find(self, chain: PrefixChain) -> list[int]:
+        """The blocks that hold the first prefixes of `chain`, as far as all are here, verified token by token."""
+        found: list[int] = []
+        while len(found) < len(chain.digests) and (blocks := self._known(chain, len(found))):
+            found += blocks
+        return found
 
-    def add(self, prefixes: Sequence[Prefix], blocks: Sequence[int]) -> list[int]:
-        """Registers computed blocks, each with the prefix that it holds; returns those that can be found from now on.
+    def add(self, chain: PrefixChain, blocks: Sequence[int], first: int = 0) -> list[int]:
+        """Registers computed blocks, which hold those of `chain` from number `first` on.
 
-        Not among them: a block whose prefix, or one with the same hash, the cache has already; and one that holds a
-        prefix already: a fork with another salt holds the same block under another name, and of two names one would be
-        left over when the block is evicted.
+        Returns those that can be found from now on. Not among them: a block whose prefix the cache has already; and one
+        that holds a prefix already (a fork with another salt holds the same block under another name, and of two names
+        one would be left over when the block is evicted) or whose hash collides, nor those behind it, which could not
+        be reached.
         """
-        entries, in_block = self._entries, self._in_block
         added: list[int] = []
-        for prefix, block in zip(prefixes, blocks, strict=True):
-            digest = prefix.digest
-            if digest not in entries and in_block[block] is _NO_PREFIX:
-                entries[digest] = in_block[block] = prefix
-                prefix.block = block
-                added.append(block)
+        place, stop = first, first + len(blocks)
+        while first <= chain.num_proved and place < stop:
+            known = len(self._known(chain, place))
+            place += known
+            news = self._news(chain, blocks[place - first :], place) if place < stop else ()
+            if news:
+                run = chain.make_run(place, news)
+                self._starts[run.digest] = run
+                for block in news:
+                    self._run_in[block] = run
+                added += news
+                place += len(news)
+            elif not known:
+                break
         return added
 
     def forget(self, blocks: Sequence[int]) -> None:
-        """The blocks are about to hold something else."""
-        entries, in_block = self._entries, self._in_block
+        """The blocks are about to hold something else. What follows one of them in its run cannot be found any more."""
+        run_in = self._run_in
         for block in blocks:
-            del entries[in_block[block].digest]
-            in_block[block] = _NO_PREFIX
+            run, run_in[block] = run_in[block], _NO_RUN
+            count = run.count
+            if not count:
+                continue
+            # Those of a run are let go of from its end on, so hardly ever is there anything to look for.
+            run.count = left = count - 1 if run.blocks[count - 1] == block else min(count, run.blocks.index(block))
+            if not left:
+                del self._starts[run.digest]
 
+    def _known(self, chain: PrefixChain, place: int) -> Sequence[int]:
+        """The blocks of one run that hold those of `chain` from number `place` on; what is before has been found."""
+        run = chain.run
+        if run is None or not run.first <= place < run.first + run.count:
+            run = self._starts.get(chain.digests[place])
+            if run is None or run.first != place:
+                return ()
+        return run.blocks[place - run.first :][: chain.common(run, place)]
 
-def _spelled(tokens: tuple[int, ...]) -> bytes:
-    return array("I", tokens).tobytes()
-
-
-def _same(entry: Prefix, wanted: Prefix) -> bool:
-    """Compares to the root. Chains that met once share their objects from there on: the walk is mostly two steps."""
-    one: Prefix | None = entry
-    other: Prefix | None = wanted
-    while one is not other:
-        if one is None or other is None or one.content != other.content:
-            return False
-        one, other = one.parent, other.parent
-    wanted.parent = entry.parent
-    return True
+    def _news(self, chain: PrefixChain, blocks: Sequence[int], place: int) -> Sequence[int]:
+        """Of `blocks`, those before the first that holds something already, or whose prefix starts a run."""
+        run_in, starts = self._run_in, self._starts
+        for number, (block, digest) in enumerate(zip(blocks, chain.digests[place:], strict=False)):
+            if run_in[block] is not _NO_RUN or digest in starts:
+                return blocks[:number]
+        return blocks

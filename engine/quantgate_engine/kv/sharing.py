@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from quantgate_engine.kv.kv_manager import KVManager
+from quantgate_engine.kv.prefix_chain import PrefixChain
 from quantgate_engine.kv.start import FROM_SCRATCH, Start
 from quantgate_engine.request import AbortCause, Request
 
@@ -30,7 +31,7 @@ class PrefixSharing:
         It reads what never changes (the root of its chain, the tokens) and writes to the request alone.
         """
         if self._by_prefix:
-            self._lengthen_chain(request)
+            self._chain_of(request)
 
     def start_of(self, request: Request) -> Start:
         """The longest start that is there now."""
@@ -53,8 +54,10 @@ class PrefixSharing:
         parent = self._parent(request)
         if parent is not None:
             return parent.num_computed_tokens < _common_tokens(request, parent)
-        following = request.prefix_chain[start.tokens // self._kv.block_size + 1 :][:1]
-        return any(prefix.digest in self._pending and self._kv.prefixes.find(prefix) is None for prefix in following)
+        chain, place = request.prefix_chain, start.tokens // self._kv.block_size
+        if chain is None or place >= len(chain.digests) or chain.digests[place] not in self._pending:
+            return False
+        return len(self._kv.prefixes.find(chain)) <= place
 
     def opened(self, request: Request, start: Start) -> None:
         """The request has started: the full blocks behind `start` are on their way, each in its turn."""
@@ -86,17 +89,16 @@ class PrefixSharing:
     def _register(self, request: Request) -> None:
         full = request.num_computed_tokens // self._kv.block_size
         if full:
-            self._lengthen_chain(request)
-            self._kv.register(request.request_id, request.prefix_chain, full)
+            self._kv.register(request.request_id, self._chain_of(request), full)
 
     def _expect(self, request: Request, num_computed: int) -> None:
         """The next full block is on its way. Whoever waits for one behind it has found all before that one first.
 
         Of two that compute the same block, the first stands for both.
         """
-        place = num_computed // self._kv.block_size + 1
-        if place < len(request.prefix_chain):
-            digest = request.prefix_chain[place].digest
+        place, digests = num_computed // self._kv.block_size, self._chain_of(request).digests
+        if place < len(digests):
+            digest = digests[place]
             if digest not in self._pending:
                 self._pending.add(digest)
                 self._pending_of[request.request_id] = digest
@@ -106,22 +108,18 @@ class PrefixSharing:
         if digest is not None:
             self._pending.remove(digest)
 
-    def _lengthen_chain(self, request: Request) -> None:
-        prefixes = self._kv.prefixes
-        if not request.prefix_chain:
-            request.prefix_chain.append(prefixes.root(request.terms.cache_salt))
-        prefixes.chain(request.prefix_chain, request.tokens_between, request.num_tokens)
+    def _chain_of(self, request: Request) -> PrefixChain:
+        """The request's chain, with all of its full blocks."""
+        prefixes, chain = self._kv.prefixes, request.prefix_chain
+        if chain is None:
+            chain = request.prefix_chain = prefixes.chain(request.terms.cache_salt)
+        prefixes.lengthen(chain, request.tokens_between, request.num_tokens)
+        return chain
 
     def _cached(self, request: Request) -> Start:
         if not self._by_prefix:
             return FROM_SCRATCH
-        self._lengthen_chain(request)
-        blocks: list[int] = []
-        for prefix in request.prefix_chain[1:]:
-            block = self._kv.prefixes.find(prefix)
-            if block is None:
-                break
-            blocks.append(block)
+        blocks = self._kv.prefixes.find(self._chain_of(request))
         return self._start(request, len(blocks) * self._kv.block_size, tuple(blocks), cached=True)
 
     def _parent(self, request: Request) -> Request | None:

@@ -85,7 +85,7 @@ class Degrade(Queue):
             if start < len(prompt) and len(kept) <= max_prompt_tokens:
                 _note(request, f"the oldest {start - starts[0]} prompt tokens were left out")
                 request.prompt_token_ids = kept
-                request.prefix_chain.clear()
+                request.prefix_chain = None
                 return
 
 

@@ -1,0 +1,109 @@
+"""What a sequence begins with, block by block: the hashes that find it in the cache, and the tokens that prove it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Digest = Callable[[bytes], bytes]
+
+_TOKEN_BYTES = array("I").itemsize
+
+
+class Root(NamedTuple):
+    """Where a chain starts; its content is who the chain belongs to."""
+
+    digest: bytes
+    content: bytes
+
+
+@dataclass(slots=True, eq=False)
+class CachedRun:
+    """Blocks that follow each other in a sequence, whose number `first` is the first of them; the first `count` can
+    be found.
+
+    `text` spells their tokens, and `before` leads to what comes before them (None where nothing does). `digest` is the
+    hash of the prefix that ends with the first block.
+    """
+
+    root: Root
+    digest: bytes
+    first: int
+    blocks: Sequence[int]
+    count: int
+    text: bytes
+    before: CachedRun | None
+
+
+class PrefixChain:
+    """The full blocks of one sequence; each stands for the prefix that ends with it.
+
+    `digests` has the hash of each prefix, chained from the root, and `text` spells all their tokens in bytes. There is
+    no object for each block: with thousands of requests the garbage collector would walk over hundreds of thousands.
+    The first `num_proved` blocks are known to have the tokens that `run` leads to, so that nothing is compared twice.
+    """
+
+    __slots__ = ("_width", "digests", "num_proved", "root", "run", "text")
+
+    def __init__(self, root: Root, block_size: int) -> None:
+        self.root = root
+        self.digests: tuple[bytes, ...] = ()
+        self.text = b""
+        self.run: CachedRun | None = None
+        self.num_proved = 0
+        self._width = block_size * _TOKEN_BYTES
+
+    def lengthen(self, tokens: Sequence[int], digest: Digest) -> None:
+        """Appends whole blocks, which `tokens` fill."""
+        text, width = array("I", tokens).tobytes(), self._width
+        last, digests = self.digests[-1] if self.digests else self.root.digest, list[bytes]()
+        for position in range(0, len(text), width):
+            last = digest(last + text[position : position + width])
+            digests.append(last)
+        self.digests += tuple(digests)
+        self.text += text
+
+    def make_run(self, first: int, blocks: Sequence[int]) -> CachedRun:
+        """The run of `blocks`, which hold this chain's from number `first` on; those before are proved."""
+        stop = first + len(blocks)
+        text = self.text[first * self._width : stop * self._width]
+        before = self.run if first else None
+        self.run = CachedRun(self.root, self.digests[first], first, blocks, len(blocks), text, before)
+        self.num_proved = stop
+        return self.run
+
+    def common(self, run: CachedRun, place: int) -> int:
+        """How many blocks, from number `place` on, can be found in `run` with the tokens of this chain.
+
+        It is the first of the run, or one behind those that are proved. None where the tokens before are others.
+        """
+        width, stop = self._width, min(run.first + run.count, len(self.digests))
+        if run is not self.run:
+            if not self._follows(run):
+                return 0
+            self.run, self.num_proved = run, place
+        proved, ahead = self.num_proved, width * run.first
+        if run.text[proved * width - ahead : stop * width - ahead] == self.text[proved * width : stop * width]:
+            proved = max(proved, stop)
+        while proved < stop:
+            mine = self.text[proved * width : (proved + 1) * width]
+            if run.text[proved * width - ahead : (proved + 1) * width - ahead] != mine:
+                break
+            proved += 1
+        self.num_proved = proved
+        return min(proved, stop) - place
+
+    def _follows(self, run: CachedRun) -> bool:
+        """Whether what comes before the run has the tokens that this chain has there."""
+        width, left, before = self._width, run.first, run.before
+        while before is not None:
+            if before is self.run and left <= self.num_proved:
+                return True
+            if left > before.first:
+                if before.text[: (left - before.first) * width] != self.text[before.first * width : left * width]:
+                    return False
+                left = before.first
+            before = before.before
+        return run.root == self.root
