@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 
 from quantgate_engine.kv.cached_blocks import CachedBlocks
 
 _EVICTED_AHEAD = 256
 """One in so many blocks is evicted before it is needed, so that not each block that a decode takes evicts its own."""
+
+_FREE, _USED, _KEPT = range(3)
+"""Where a block is free; held, and free after that; held or cached."""
 
 
 class BlockPoolError(RuntimeError):
@@ -29,9 +32,9 @@ class BlockPool:
     The free list is a stack: the block given back last is taken first, while it may still lie in a processor's cache.
     Where too few are free, the blocks that have been cached longest are evicted, and `on_evict` is told.
 
-    Requests come and go with dozens of blocks, so each move takes many at once, and the books are by owner: one set for
-    each, and not one for each block. What is known of a block by itself lies in an array by its number, which a
-    processor's cache holds; a set of thousands of blocks it does not.
+    Requests come and go with dozens of blocks, so each move takes many at once, and the books are by owner: a list for
+    each, in the order in which the blocks came, and compared as a whole when the last of them go. What is known of a
+    block by itself is one byte: anything larger has left the processor's cache when the block's turn comes.
     """
 
     def __init__(self, num_blocks: int, on_evict: Callable[[Sequence[int]], None] = _nobody_minds) -> None:
@@ -41,10 +44,11 @@ class BlockPool:
         self._on_evict = on_evict
         self._evicted_ahead = num_blocks // _EVICTED_AHEAD
         self._free = list(range(num_blocks - 1, -1, -1))
-        self._held: defaultdict[str, set[int]] = defaultdict(set)
-        self._references = [0] * num_blocks
+        self._held: defaultdict[str, list[int]] = defaultdict(list)
+        # Of the blocks that several hold, how many do beside the first.
+        self._sharers: dict[int, int] = {}
         self._cached = CachedBlocks(num_blocks)
-        self._kept = bytearray(num_blocks)
+        self._state = bytearray(num_blocks)
 
     @property
     def num_free(self) -> int:
@@ -60,16 +64,21 @@ class BlockPool:
         return len(self._free) + len(self._cached)
 
     def num_unheld(self, blocks: Iterable[int]) -> int:
-        """How many of `blocks` nobody holds."""
-        return [self._references[block] for block in blocks].count(0)
+        """How many of `blocks`, none of which is free, nobody holds."""
+        cached = self._cached
+        return len([block for block in blocks if block in cached])
 
-    def first_kept(self, blocks: Iterable[int]) -> list[int]:
+    def first_kept(self, blocks: Sequence[int]) -> Sequence[int]:
         """Of `blocks` those before the first that will be free, and not cached, when its last holder lets go."""
-        return list(takewhile(self._kept.__getitem__, blocks))
+        state = self._state
+        for number, block in enumerate(blocks):
+            if state[block] != _KEPT:
+                return blocks[:number]
+        return blocks
 
     def take(self, owner: str, count: int) -> list[int]:
         """Blocks for `owner` alone; raises BlockPoolError where too many are held: callers ask for what is there."""
-        free, references = self._free, self._references
+        free, state = self._free, self._state
         if count > len(free):
             if count > self.num_available:
                 raise BlockPoolError(
@@ -80,30 +89,33 @@ class BlockPool:
         taken = free[rest:][::-1]
         del free[rest:]
         for block in taken:
-            references[block] = 1
-        self._held[owner].update(taken)
+            state[block] = _USED
+        self._held[owner] += taken
         self.num_held += count
         self.num_references += count
         return taken
 
     def share(self, owner: str, blocks: Sequence[int]) -> None:
         """Makes `owner` one more holder of blocks that are held or cached; raises BlockPoolError for any other."""
-        held, references = self._held[owner], self._references
+        held, cached, sharers = self._held[owner], self._cached, self._sharers
+        before = set(held)
         for block in blocks:
-            if block in held:
+            if block in before:
                 raise BlockPoolError(f"request {owner} wanted a second share of block {block}")
-            if not references[block]:
-                if block not in self._cached:
-                    raise BlockPoolError(f"request {owner} wanted a share of block {block}, which is free")
-                self._cached.remove(block)
+            if self._state[block] == _FREE:
+                raise BlockPoolError(f"request {owner} wanted a share of block {block}, which is free")
+            if block in cached:
+                cached.remove(block)
                 self.num_held += 1
-            references[block] += 1
-            held.add(block)
+            else:
+                sharers[block] = sharers.get(block, 0) + 1
+            before.add(block)
+            held.append(block)
         self.num_references += len(blocks)
 
     def rename(self, owner: str, heir: str, count: int) -> None:
         """Makes `heir`, who holds nothing, the holder of the `count` blocks that `owner` holds."""
-        held = self._held.pop(owner, set())
+        held = self._held.pop(owner, [])
         if len(held) != count or heir in self._held:
             theirs = len(self._held.get(heir, ()))
             raise BlockPoolError(
@@ -114,21 +126,18 @@ class BlockPool:
 
     def keep(self, blocks: Iterable[int]) -> None:
         """Has held blocks cached, in place of freed, when their last holder lets go."""
-        kept = self._kept
+        state = self._state
         for block in blocks:
-            kept[block] = True
+            state[block] = _KEPT
 
     def give_back(self, owner: str, blocks: Sequence[int]) -> None:
         """The one way back, in this order. Raises BlockPoolError where `owner` does not hold one (a second release)."""
         self._strike_out(owner, blocks)
-        references, kept = self._references, self._kept
-        for block in blocks:
-            references[block] -= 1
-        let_go = [block for block in blocks if not references[block]]
-        if cached := [block for block in let_go if kept[block]]:
+        state, let_go = self._state, self._unshared(blocks)
+        if cached := [block for block in let_go if state[block] == _KEPT]:
             self._cached.extend(cached)
         if len(cached) < len(let_go):
-            self._free.extend([block for block in let_go if not kept[block]])
+            self._set_free([block for block in let_go if state[block] != _KEPT])
         self.num_held -= len(let_go)
         self.num_references -= len(blocks)
 
@@ -138,27 +147,50 @@ class BlockPool:
 
     def _evict(self, count: int) -> None:
         evicted = self._cached.pop_first(count)
-        kept = self._kept
-        for block in evicted:
-            kept[block] = False
-        self._free.extend(evicted)
+        self._set_free(evicted)
         self._on_evict(evicted)
+
+    def _set_free(self, blocks: Sequence[int]) -> None:
+        state = self._state
+        for block in blocks:
+            state[block] = _FREE
+        self._free.extend(blocks)
+
+    def _unshared(self, blocks: Sequence[int]) -> Sequence[int]:
+        """Of `blocks`, which one holder has let go of, those that no other holds."""
+        sharers = self._sharers
+        if sharers.keys().isdisjoint(blocks):
+            return blocks
+        unshared: list[int] = []
+        for block in blocks:
+            others = sharers.get(block)
+            if others is None:
+                unshared.append(block)
+            elif others > 1:
+                sharers[block] = others - 1
+            else:
+                del sharers[block]
+        return unshared
 
     def _strike_out(self, owner: str, blocks: Sequence[int]) -> None:
         """Makes `owner` a holder of `blocks` no more.
 
         Raises BlockPoolError, and changes nothing, unless it holds each of them and each is named once.
         """
-        held = self._held.get(owner, set())
-        if not held.issuperset(blocks):
-            wrong = next(block for block in blocks if block not in held)
-            holders = [other for other, theirs in self._held.items() if wrong in theirs]
-            raise BlockPoolError(f"request {owner} gave back block {wrong}, which {_names(holders)} holds")
-        rest = len(held) - len(blocks)
-        held.difference_update(blocks)
-        if len(held) != rest:
-            held.update(blocks)
-            raise BlockPoolError(f"request {owner} gave back one of the blocks {list(blocks)} twice")
+        held = self._held.get(owner, [])
+        rest = max(0, len(held) - len(blocks))
+        if held[rest:] == list(reversed(blocks)):
+            # As a request lets go of its table, or a session of its blocks: the last to come are the first to leave.
+            del held[rest:]
+        else:
+            leaving = set(blocks)
+            if not leaving.issubset(held):
+                wrong = next(block for block in blocks if block not in held)
+                holders = [other for other, theirs in self._held.items() if wrong in theirs]
+                raise BlockPoolError(f"request {owner} gave back block {wrong}, which {_names(holders)} holds")
+            if len(leaving) < len(blocks):
+                raise BlockPoolError(f"request {owner} gave back one of the blocks {list(blocks)} twice")
+            held[:] = [block for block in held if block not in leaving]
         if not held:
             self._held.pop(owner, None)
 
@@ -174,6 +206,7 @@ class BlockPool:
                 f"block {wrong} belongs to {_names(booked.get(wrong, ()))}, but lies with "
                 f"{_names(expected.get(wrong, ()))}"
             )
+        free = set(self._free)
         everywhere = sorted([*self._free, *self._cached, *booked])
         if everywhere != list(range(self.num_blocks)) or self.num_held != len(booked):
             raise BlockPoolError(
@@ -181,11 +214,13 @@ class BlockPool:
                 f"of the {self.num_blocks} once"
             )
         references = Counter(chain.from_iterable(self._held.values()))
-        counted = {block: count for block, count in enumerate(self._references) if count}
-        if counted != references or self.num_references != references.total():
+        sharers = {block: count - 1 for block, count in references.items() if count > 1}
+        if sharers != self._sharers or self.num_references != references.total():
             raise BlockPoolError(f"the pool counts {self.num_references} references, its holders say otherwise")
-        if unkept := [block for block in self._cached if not self._kept[block]]:
+        if unkept := [block for block in self._cached if self._state[block] != _KEPT]:
             raise BlockPoolError(f"the blocks {unkept} are cached, and were not to be kept")
+        if unlike := [block for block, state in enumerate(self._state) if (state == _FREE) != (block in free)]:
+            raise BlockPoolError(f"the blocks {unlike} are free, and not on the list of those, or the other way round")
 
 
 def _holders(blocks_by_owner: Mapping[str, Iterable[int]]) -> dict[int, set[str]]:
