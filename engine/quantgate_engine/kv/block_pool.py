@@ -78,6 +78,18 @@ class BlockPool:
 
     def take(self, owner: str, count: int) -> list[int]:
         """Blocks for `owner` alone; raises BlockPoolError where too many are held: callers ask for what is there."""
+        taken = self._take_out(owner, count)
+        self._held[owner] += taken
+        return taken
+
+    def take_each(self, owners: Sequence[str]) -> list[int]:
+        """One block for each of `owners`, in their order; raises as `take` does."""
+        taken, held = self._take_out(" and ".join(owners), len(owners)), self._held
+        for owner, block in zip(owners, taken, strict=True):
+            held[owner].append(block)
+        return taken
+
+    def _take_out(self, owner: str, count: int) -> list[int]:
         free, state = self._free, self._state
         if count > len(free):
             if count > self.num_available:
@@ -90,7 +102,6 @@ class BlockPool:
         del free[rest:]
         for block in taken:
             state[block] = _USED
-        self._held[owner] += taken
         self.num_held += count
         self.num_references += count
         return taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from quantgate_engine.kv.holding import KVHolding
@@ -40,6 +41,13 @@ class BlockTable:
     def owed_blocks(self) -> int:
         """Blocks that were promised and not taken yet."""
         return max(0, self.promised_blocks - len(self.blocks)) + self.tail_is_foreign
+
+    def append(self, blocks: Sequence[int], block_size: int, now_ns: int) -> None:
+        """Takes in the blocks that follow, if any do; what the table has may be written from then on."""
+        self.account(now_ns)
+        self.blocks.extend(blocks)
+        self.snapshot = tuple(self.blocks)
+        self.ready_slots = len(self.blocks) * block_size
 
     def account(self, now_ns: int) -> None:
         """Adds the time since the last change, during which the table had the length that it has now."""

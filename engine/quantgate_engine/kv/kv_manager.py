@@ -145,14 +145,16 @@ class KVManager:
         table.stored_tokens = tokens
         return table.snapshot
 
-    def fill(self, requests: Iterable[Request]) -> dict[Request, tuple[int, ...]]:
-        """Takes the slot of one more token for each request that has one left in its blocks.
+    def fill(
+        self, requests: Iterable[Request], now_ns: int, capacity: int
+    ) -> tuple[dict[Request, tuple[int, ...]], list[Request]]:
+        """Takes the slot of one more token for each request, as `extend` does for one of them.
 
-        Returns their tables, in the order of `requests`: an empty one for those that need a block first (`extend`).
-        Each step does this for each request that decodes, so there is no call in it.
+        Returns their tables, in the order of `requests`, and those for whom there is no block: these have an empty
+        table. Each step does this for each request that decodes, so there is no call in it.
         """
         all_tables, tables = self._tables, dict[Request, tuple[int, ...]]()
-        filled = 0
+        filled, full = 0, dict[Request, BlockTable]()
         for request in requests:
             table, tokens = all_tables[request.request_id], request.num_computed_tokens + 1
             if tokens <= table.ready_slots:
@@ -161,8 +163,21 @@ class KVManager:
                 tables[request] = table.snapshot
             else:
                 tables[request] = ()
+                full[request] = table
         self._table_tokens += filled
-        return tables
+        growing = {
+            request: table
+            for request, table in full.items()
+            if self._promise(table, request.num_computed_tokens + 1, capacity) and not table.tail_is_foreign
+        }
+        blocks = self._pool.take_each([request.request_id for request in growing])
+        for (request, table), block in zip(growing.items(), blocks, strict=True):
+            table.append([block], self.block_size, now_ns)
+            table.stored_tokens += 1
+            tables[request] = table.snapshot
+        self._owed_blocks -= len(blocks)
+        self._table_tokens += len(blocks)
+        return tables, [request for request in full if request not in growing]
 
     def extend(self, owner: str, tokens: int, now_ns: int, capacity: int | None = None) -> tuple[int, ...] | None:
         """Grows a table as `grow` does, but beyond its promise where there is room for that; None where there is not.
@@ -270,12 +285,8 @@ class KVManager:
             raise BlockPoolError(f"request {owner} grew to {tokens} tokens, past its {table.promised_blocks} blocks")
         if table.tail_is_foreign:
             self._copy_tail(owner, table)
-        if missing > 0:
-            table.account(now_ns)
-            table.blocks.extend(self._pool.take(owner, missing))
-            self._owed_blocks -= missing
-        table.snapshot = tuple(table.blocks)
-        table.ready_slots = len(table.blocks) * self.block_size
+        table.append(self._pool.take(owner, missing) if missing > 0 else (), self.block_size, now_ns)
+        self._owed_blocks -= max(0, missing)
 
     def _copy_tail(self, owner: str, table: BlockTable) -> None:
         """The copy-on-write: what is written behind the shared part must not reach those who share the block."""

@@ -135,8 +135,8 @@ class Scheduler:
         """One token of each decoding request; of fewer where the budget has shrunk below their number."""
         capacity = self._admission.capacity_blocks
         decoding, extend = RequestState.DECODING, self._kv.extend
-        draft.decode = self._kv.fill(self._queues.in_state(decoding)[: draft.budget])
-        for request in [request for request, blocks in draft.decode.items() if not blocks]:
+        draft.decode, full = self._kv.fill(self._queues.in_state(decoding)[: draft.budget], now_ns, capacity)
+        for request in full:
             while request.state is decoding:
                 end = request.num_computed_tokens + 1
                 blocks = extend(request.request_id, end, now_ns, capacity)
