@@ -36,7 +36,7 @@ def hashes_are_believed(patch: pytest.MonkeyPatch) -> None:
     """Hashes of a few bits, as an attacker would find collisions of longer ones."""
 
     def believe(self: PrefixChain, run: CachedRun, place: int) -> int:
-        self.run, self.num_proved = run, min(run.first + run.count, len(self.digests))
+        self.run, self.num_proved = run, min(run.first + run.count, self.num_blocks)
         return self.num_proved - place
 
     patch.setattr(PrefixChain, "common", believe)

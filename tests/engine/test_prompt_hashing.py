@@ -7,6 +7,7 @@ from tests.engine.cached_engine import CachedEngine
 from tests.engine.simulation import prompt
 
 from quantgate_engine.kv.prefix_cache import PrefixCache, sha256
+from quantgate_engine.kv.prefix_chain import PrefixChain
 from quantgate_engine.kv.settings import CacheSettings
 from quantgate_engine.request import Request, RequestState
 from quantgate_engine.request_terms import RequestTerms
@@ -19,9 +20,13 @@ TURNS = RequestTerms(turn_starts=(10, 210, 410))
 CONVERSATION = prompt(10, 5) + prompt(200, 100) + prompt(200, 200) + prompt(100, 300)
 
 
+def all_digests(chain: PrefixChain) -> list[bytes]:
+    return [chain.root.digest, *[chain.digest(place) for place in range(chain.num_blocks)]]
+
+
 def digests_of(request: Request) -> list[bytes]:
     assert request.prefix_chain is not None
-    return [request.prefix_chain.root.digest, *request.prefix_chain.digests]
+    return all_digests(request.prefix_chain)
 
 
 def expected_digests(engine: CachedEngine, tokens: tuple[int, ...], salt: str = "") -> list[bytes]:
@@ -31,10 +36,10 @@ def expected_digests(engine: CachedEngine, tokens: tuple[int, ...], salt: str = 
     chain = cache.chain(salt)
     for stop in range(size, len(tokens) + 1, size):
         cache.lengthen(chain, lambda start, end: tokens[start:end], stop)
-    return [chain.root.digest, *chain.digests]
+    return all_digests(chain)
 
 
-def test_no_step_hashes_a_prompt() -> None:
+def test_no_step_hashes_a_prompt_and_of_an_answer_one_block_is_hashed() -> None:
     hashed: list[bytes] = []
 
     def counting(data: bytes) -> bytes:
@@ -49,6 +54,8 @@ def test_no_step_hashes_a_prompt() -> None:
     engine.step(3)
     assert engine.core.load.active_requests == 2
     assert len(hashed) == 5 + 1 + 7
+    engine.run()
+    assert len(hashed) == 5 + 1 + 7 + 1 + 1
 
 
 def test_the_chain_is_that_of_the_tokens_and_the_salt_and_grows_with_the_answer() -> None:

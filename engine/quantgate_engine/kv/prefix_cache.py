@@ -50,40 +50,41 @@ class PrefixCache:
 
     def chain(self, salt: str = "") -> PrefixChain:
         """A chain of no block yet."""
-        return PrefixChain(self.root(salt), self._block_size)
+        return PrefixChain(self.root(salt), self._block_size, self._digest)
 
     def lengthen(self, chain: PrefixChain, tokens: Callable[[int, int], Sequence[int]], num_tokens: int) -> None:
         """Lengthens `chain` by every full block that it lacks of the first `num_tokens`.
 
-        tokens(start, stop) gives those of the sequence. Nothing is hashed twice, however often a request is looked at.
+        tokens(start, stop) gives those of the sequence. None is spelled, or hashed, twice, however often a request is
+        looked at.
         """
         size = self._block_size
-        start, stop = len(chain.digests) * size, num_tokens // size * size
+        start, stop = chain.num_blocks * size, num_tokens // size * size
         if start < stop:
-            chain.lengthen(tokens(start, stop), self._digest)
+            chain.lengthen(tokens(start, stop))
 
     def find(self, chain: PrefixChain) -> list[int]:
         """The blocks that hold the first prefixes of `chain`, as far as all are here, verified token by token."""
         found: list[int] = []
-        while len(found) < len(chain.digests) and (blocks := self._known(chain, len(found))):
+        while len(found) < chain.num_blocks and (blocks := self._known(chain, len(found))):
             found += blocks
         return found
 
     def add(self, chain: PrefixChain, blocks: Sequence[int], first: int = 0) -> list[int]:
         """Registers computed blocks, which hold those of `chain` from number `first` on.
 
-        Returns those that can be found from now on. Not among them: a block whose prefix the cache has already; and one
+        Returns those that can be found from now on. Not among them: a block whose prefix can be found already; and one
         that holds a prefix already (a fork with another salt holds the same block under another name, and of two names
-        one would be left over when the block is evicted) or whose hash collides, nor those behind it, which could not
-        be reached.
+        one would be left over when the block is evicted), or starts a run with a hash that another run starts with, nor
+        those behind it, which could not be reached.
         """
         added: list[int] = []
         place, stop = first, first + len(blocks)
         while first <= chain.num_proved and place < stop:
             known = len(self._known(chain, place))
             place += known
-            news = self._news(chain, blocks[place - first :], place) if place < stop else ()
-            if news:
+            news = self._news(blocks[place - first :])
+            if news and chain.digest(place) not in self._starts:
                 run = chain.make_run(place, news)
                 self._starts[run.digest] = run
                 for block in news:
@@ -111,15 +112,15 @@ class PrefixCache:
         """The blocks of one run that hold those of `chain` from number `place` on; what is before has been found."""
         run = chain.run
         if run is None or not run.first <= place < run.first + run.count:
-            run = self._starts.get(chain.digests[place])
+            run = self._starts.get(chain.digest(place))
             if run is None or run.first != place:
                 return ()
         return run.blocks[place - run.first :][: chain.common(run, place)]
 
-    def _news(self, chain: PrefixChain, blocks: Sequence[int], place: int) -> Sequence[int]:
-        """Of `blocks`, those before the first that holds something already, or whose prefix starts a run."""
-        run_in, starts = self._run_in, self._starts
-        for number, (block, digest) in enumerate(zip(blocks, chain.digests[place:], strict=False)):
-            if run_in[block] is not _NO_RUN or digest in starts:
+    def _news(self, blocks: Sequence[int]) -> Sequence[int]:
+        """Of `blocks`, those before the first that holds something already."""
+        run_in = self._run_in
+        for number, block in enumerate(blocks):
+            if run_in[block] is not _NO_RUN:
                 return blocks[:number]
         return blocks

@@ -40,37 +40,52 @@ class CachedRun:
 class PrefixChain:
     """The full blocks of one sequence; each stands for the prefix that ends with it.
 
-    `digests` has the hash of each prefix, chained from the root, and `text` spells all their tokens in bytes. There is
-    no object for each block: with thousands of requests the garbage collector would walk over hundreds of thousands.
-    The first `num_proved` blocks are known to have the tokens that `run` leads to, so that nothing is compared twice.
+    `text` spells the tokens of all of them in bytes. There is no object for each block: with thousands of requests the
+    garbage collector would walk over hundreds of thousands. The first `num_proved` blocks are known to have the tokens
+    that `run` leads to, so that nothing is compared twice.
     """
 
-    __slots__ = ("_width", "digests", "num_proved", "root", "run", "text")
+    __slots__ = ("_digests", "_hash", "_width", "num_blocks", "num_proved", "root", "run", "text")
 
-    def __init__(self, root: Root, block_size: int) -> None:
+    def __init__(self, root: Root, block_size: int, digest: Digest) -> None:
         self.root = root
-        self.digests: tuple[bytes, ...] = ()
         self.text = b""
+        self.num_blocks = 0
         self.run: CachedRun | None = None
         self.num_proved = 0
+        self._hash = digest
+        self._digests: tuple[bytes, ...] = ()
         self._width = block_size * _TOKEN_BYTES
 
-    def lengthen(self, tokens: Sequence[int], digest: Digest) -> None:
+    def lengthen(self, tokens: Sequence[int]) -> None:
         """Appends whole blocks, which `tokens` fill."""
-        text, width = array("I", tokens).tobytes(), self._width
-        last, digests = self.digests[-1] if self.digests else self.root.digest, list[bytes]()
-        for position in range(0, len(text), width):
+        self.text += array("I", tokens).tobytes()
+        self.num_blocks = len(self.text) // self._width
+
+    def digest(self, place: int) -> bytes:
+        """The hash of the prefix that ends with block number `place`, chained from the root.
+
+        It is made when it is asked for, with those before: of an answer hardly more than the first block is, because a
+        run is found by its first prefix.
+        """
+        if place >= len(self._digests):
+            self._hash_up_to(place + 1)
+        return self._digests[place]
+
+    def _hash_up_to(self, count: int) -> None:
+        text, width, digest = self.text, self._width, self._hash
+        last, digests = self._digests[-1] if self._digests else self.root.digest, list[bytes]()
+        for position in range(len(self._digests) * width, count * width, width):
             last = digest(last + text[position : position + width])
             digests.append(last)
-        self.digests += tuple(digests)
-        self.text += text
+        self._digests += tuple(digests)
 
     def make_run(self, first: int, blocks: Sequence[int]) -> CachedRun:
         """The run of `blocks`, which hold this chain's from number `first` on; those before are proved."""
         stop = first + len(blocks)
         text = self.text[first * self._width : stop * self._width]
         before = self.run if first else None
-        self.run = CachedRun(self.root, self.digests[first], first, blocks, len(blocks), text, before)
+        self.run = CachedRun(self.root, self.digest(first), first, blocks, len(blocks), text, before)
         self.num_proved = stop
         return self.run
 
@@ -79,7 +94,7 @@ class PrefixChain:
 
         It is the first of the run, or one behind those that are proved. None where the tokens before are others.
         """
-        width, stop = self._width, min(run.first + run.count, len(self.digests))
+        width, stop = self._width, min(run.first + run.count, self.num_blocks)
         if run is not self.run:
             if not self._follows(run):
                 return 0

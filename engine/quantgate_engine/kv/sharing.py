@@ -31,7 +31,9 @@ class PrefixSharing:
         It reads what never changes (the root of its chain, the tokens) and writes to the request alone.
         """
         if self._by_prefix:
-            self._chain_of(request)
+            chain = self._chain_of(request)
+            if chain.num_blocks:
+                chain.digest(chain.num_blocks - 1)
 
     def start_of(self, request: Request) -> Start:
         """The longest start that is there now."""
@@ -55,7 +57,7 @@ class PrefixSharing:
         if parent is not None:
             return parent.num_computed_tokens < _common_tokens(request, parent)
         chain, place = request.prefix_chain, start.tokens // self._kv.block_size
-        if chain is None or place >= len(chain.digests) or chain.digests[place] not in self._pending:
+        if chain is None or place >= chain.num_blocks or chain.digest(place) not in self._pending:
             return False
         return len(self._kv.prefixes.find(chain)) <= place
 
@@ -96,9 +98,9 @@ class PrefixSharing:
 
         Of two that compute the same block, the first stands for both.
         """
-        place, digests = num_computed // self._kv.block_size, self._chain_of(request).digests
-        if place < len(digests):
-            digest = digests[place]
+        place, chain = num_computed // self._kv.block_size, self._chain_of(request)
+        if place < chain.num_blocks:
+            digest = chain.digest(place)
             if digest not in self._pending:
                 self._pending.add(digest)
                 self._pending_of[request.request_id] = digest
