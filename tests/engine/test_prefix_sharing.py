@@ -174,6 +174,26 @@ def test_a_prefix_in_runs_of_several_requests_is_found_across_them_and_only_as_f
     assert cache.find(_chain(cache, (1, 2, 3, 4, 5, 6, 7, 8))) == [3]
 
 
+def test_a_prefix_that_leaves_a_run_in_its_middle_goes_on_in_the_run_that_starts_there() -> None:
+    cache = PrefixCache(12, 2, ("model",))
+    cache.add(_chain(cache, (1, 2, 3, 4, 5, 6)), [0, 1, 2])
+    branch = _chain(cache, (1, 2, 3, 4, 7, 8, 9, 9))
+    assert cache.find(branch) == [0, 1]
+    cache.add(branch, [3, 4], 2)
+    assert cache.find(_chain(cache, (1, 2, 3, 4, 7, 8, 9, 9, 1, 1))) == [0, 1, 3, 4]
+    assert cache.find(_chain(cache, (1, 2, 3, 4, 5, 6, 9, 9))) == [0, 1, 2]
+
+
+def test_what_a_request_computed_by_itself_is_not_registered_where_the_run_that_it_started_from_has_it() -> None:
+    cache = PrefixCache(12, 2, ("model",))
+    cache.add(_chain(cache, (1, 2, 3, 4, 5, 6)), [0, 1, 2])
+    prompt_alone = _chain(cache, (1, 2, 3, 4))
+    assert cache.find(prompt_alone) == [0, 1]
+    cache.lengthen(prompt_alone, lambda start, stop: (1, 2, 3, 4, 5, 6, 7, 8)[start:stop], 8)
+    assert cache.add(prompt_alone, [7, 8], 2) == [8]
+    assert cache.find(_chain(cache, (1, 2, 3, 4, 5, 6, 7, 8))) == [0, 1, 2, 8]
+
+
 def test_a_block_that_holds_something_else_since_is_not_found_by_a_hash_of_what_it_held_before() -> None:
     cache = PrefixCache(2, 1, ("model",), digest=lambda data: data[-4:-3])
     old, new = _chain(cache, (1, 2)), _chain(cache, (257, 258))

@@ -79,8 +79,11 @@ class PrefixCache:
         those behind it, which could not be reached.
         """
         added: list[int] = []
-        place, stop = first, first + len(blocks)
-        while first <= chain.num_proved and place < stop:
+        if first > chain.num_proved:
+            return added
+        # The run that it started from may hold also what it came to compute by itself.
+        place, stop = first + chain.common_after(first), first + len(blocks)
+        while place < stop:
             known = len(self._known(chain, place))
             place += known
             news = self._news(blocks[place - first :])
@@ -109,13 +112,9 @@ class PrefixCache:
                 del self._starts[run.digest]
 
     def _known(self, chain: PrefixChain, place: int) -> Sequence[int]:
-        """The blocks of one run that hold those of `chain` from number `place` on; what is before has been found."""
-        run = chain.run
-        if run is None or not run.first <= place < run.first + run.count:
-            run = self._starts.get(chain.digest(place))
-            if run is None or run.first != place:
-                return ()
-        return run.blocks[place - run.first :][: chain.common(run, place)]
+        """The blocks of the run that starts with number `place` of `chain`, as far as they hold those of the chain."""
+        run = self._starts.get(chain.digest(place))
+        return run.blocks[: chain.common(run, place)] if run is not None and run.first == place else ()
 
     def _news(self, blocks: Sequence[int]) -> Sequence[int]:
         """Of `blocks`, those before the first that holds something already."""

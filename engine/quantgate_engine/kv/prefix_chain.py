@@ -110,6 +110,11 @@ class PrefixChain:
         self.num_proved = proved
         return min(proved, stop) - place
 
+    def common_after(self, place: int) -> int:
+        """How many blocks from number `place` on, which are behind proved ones, can be found in the run of those."""
+        run = self.run
+        return self.common(run, place) if run is not None and run.first <= place < run.first + run.count else 0
+
     def _follows(self, run: CachedRun) -> bool:
         """Whether what comes before the run has the tokens that this chain has there."""
         width, left, before = self._width, run.first, run.before
