@@ -27,6 +27,9 @@ class RequestState(Enum):
     ABORTED = "aborted"
     REJECTED = "rejected"
 
+    # A member is equal to itself alone. Enum's own hash is a Python function, and a step looks up dozens of states.
+    __hash__ = object.__hash__
+
 
 class AbortCause(Enum):
     """Why a request was given up."""

@@ -15,7 +15,7 @@ def test_the_first_are_popped_in_the_order_in_which_they_came_also_within_a_run_
     cached.extend([2, 4])
     assert cached.pop_first(2) == [5, 3]
     assert cached.pop_first(2) == [1, 2]
-    assert (list(cached), len(cached), 4 in cached, 2 in cached) == ([4], 1, True, False)
+    assert (list(cached), len(cached), 4 in cached, 2 in cached, cached.count([2, 4])) == ([4], 1, True, False, 1)
 
 
 def test_a_block_that_left_and_came_back_stands_at_the_end() -> None:

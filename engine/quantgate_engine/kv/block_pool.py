@@ -63,10 +63,9 @@ class BlockPool:
         """Blocks that `take` can hand out."""
         return len(self._free) + len(self._cached)
 
-    def num_unheld(self, blocks: Iterable[int]) -> int:
+    def num_unheld(self, blocks: Sequence[int]) -> int:
         """How many of `blocks`, none of which is free, nobody holds."""
-        cached = self._cached
-        return len([block for block in blocks if block in cached])
+        return self._cached.count(blocks)
 
     def first_kept(self, blocks: Sequence[int]) -> Sequence[int]:
         """Of `blocks` those before the first that will be free, and not cached, when its last holder lets go."""

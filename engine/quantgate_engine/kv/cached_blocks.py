@@ -34,6 +34,11 @@ class CachedBlocks:
     def __contains__(self, block: int) -> bool:
         return self._run_of[block] != _IN_NONE
 
+    def count(self, blocks: Sequence[int]) -> int:
+        """How many of `blocks` are here."""
+        run_of = self._run_of
+        return len(blocks) - [run_of[block] for block in blocks].count(_IN_NONE)
+
     def __iter__(self) -> Iterator[int]:
         """In the order of eviction."""
         run_of = self._run_of
