@@ -41,6 +41,18 @@ def change_weights(folder: ModelFolder, change: Callable[[dict[str, torch.Tensor
     save_file(tensors, path)
 
 
+def split_into_shards(folder: ModelFolder) -> None:
+    path = folder.path / "model.safetensors"
+    tensors = load_file(path)
+    path.unlink()
+    names = sorted(tensors)
+    shards = {"model-1.safetensors": names[::2], "model-2.safetensors": names[1::2]}
+    for shard, members in shards.items():
+        save_file({name: tensors[name].contiguous() for name in members}, folder.path / shard)
+    weight_map = {name: shard for shard, members in shards.items() for name in members}
+    (folder.path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+
+
 def load(folder: ModelFolder, **config: Any) -> TorchExecutor:
     return TorchExecutor.load(folder, "fp32", EngineConfig(**config))
 
@@ -123,6 +135,47 @@ def test_a_damaged_file_is_refused(folder: ModelFolder) -> None:
         load(folder)
 
 
+@pytest.mark.parametrize("scheme", ["fp32", "fp16", "int8-w8a16", "int8-w8a8", "int4-g64"])
+@pytest.mark.parametrize(
+    ("name", "value", "count"),
+    [
+        ("model.layers.1.mlp.up_proj.weight", float("nan"), 1),
+        ("model.layers.0.self_attn.k_proj.weight", float("inf"), 3),
+        ("model.embed_tokens.weight", float("-inf"), 2),
+        ("model.norm.weight", float("nan"), 128),
+    ],
+)
+def test_weights_that_are_not_finite_are_refused(
+    name: str, value: float, count: int, scheme: str, folder: ModelFolder
+) -> None:
+    change_weights(folder, lambda tensors: tensors[name].view(-1)[:count].fill_(value))
+    message = rf"model\.safetensors: {count} of the \d+ values of tensor {name} are NaN or infinite"
+    with pytest.raises(ModelError, match=rf"{message}.*; fetch or export the model again\.$"):
+        TorchExecutor.load(folder, scheme, EngineConfig())
+
+
+@pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_weights_are_checked_in_every_dtype_and_shard(stored: torch.dtype, folder: ModelFolder) -> None:
+    """The largest numbers that a dtype has are none to be refused."""
+
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        for name, tensor in tensors.items():
+            tensors[name] = tensor.to(stored)
+        largest = min(torch.finfo(stored).max, torch.finfo(torch.float32).max)
+        tensors["model.layers.0.mlp.down_proj.weight"].fill_(largest)
+
+    change_weights(folder, change)
+    load(folder)
+    split_into_shards(folder)
+    path = folder.path / "model-2.safetensors"
+    tensors = load_file(path)
+    last = sorted(tensors)[-1]
+    tensors[last].view(-1)[-1] = float("nan")
+    save_file(tensors, path)
+    with pytest.raises(ModelError, match=rf"model-2\.safetensors: 1 of the \d+ values of tensor {last} are NaN"):
+        load(folder)
+
+
 def test_a_repeated_tied_head_and_computed_rope_tables_are_ignored(folder: ModelFolder) -> None:
     expected = load(folder).logits(TOKENS)
     extras = {"lm_head.weight": torch.ones(257, 128), "model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(16)}
@@ -132,15 +185,7 @@ def test_a_repeated_tied_head_and_computed_rope_tables_are_ignored(folder: Model
 
 def test_shards_are_one_model(folder: ModelFolder) -> None:
     expected = load(folder).logits(TOKENS)
-    path = folder.path / "model.safetensors"
-    tensors = load_file(path)
-    path.unlink()
-    names = sorted(tensors)
-    shards = {"model-1.safetensors": names[::2], "model-2.safetensors": names[1::2]}
-    for shard, members in shards.items():
-        save_file({name: tensors[name].contiguous() for name in members}, folder.path / shard)
-    weight_map = {name: shard for shard, members in shards.items() for name in members}
-    (folder.path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    split_into_shards(folder)
     assert torch.equal(load(folder).logits(TOKENS), expected)
 
 

@@ -147,6 +147,34 @@ def test_a_file_cut_short_is_one_sentence(source, tmp_path, kept):
         import_gguf(source, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "stored", "message"),
+    [
+        (
+            "output_norm.weight",
+            np.float32("nan"),
+            r"1 of the 64 values of tensor output_norm\.weight are NaN or infinite",
+        ),
+        ("output_norm.weight", np.float32("-inf"), r"1 of the 64 values of tensor output_norm\.weight are NaN or inf"),
+        ("blk.1.ffn_up.weight", np.float16("nan"), r"32 of the 6144 values of tensor blk\.1\.ffn_up\.weight are NaN"),
+        ("token_embd.weight", np.float16("inf"), r"32 of the \d+ values of tensor token_embd\.weight are NaN or inf"),
+        (
+            "output_norm.weight",
+            np.float32(1e6),
+            r"1 of the 64 values of tensor output_norm\.weight are larger than float16",
+        ),
+    ],
+)
+def test_weights_that_are_not_finite_are_refused(source, tmp_path, name, stored, message):
+    """Of a quantized tensor, the scale of the first block."""
+    reader = gguf.GGUFReader(source, "r+")
+    [tensor] = [each for each in reader.tensors if each.name == name]
+    tensor.data.view(np.uint8).reshape(-1)[: stored.nbytes] = np.frombuffer(stored.tobytes(), np.uint8)
+    reader.data.flush()
+    with pytest.raises(ModelError, match=rf"tiny-source\.gguf: {message}"):
+        import_gguf(source, tmp_path)
+
+
 def test_unknown_architecture_is_refused(tmp_path: Path):
     path = tmp_path / "other.gguf"
     writer = gguf.GGUFWriter(path, "mamba")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from quantgate_engine.errors import ModelError
 from quantgate_engine.model.checkpoint_check import weight_files
+from quantgate_engine.model.finite_weights import not_finite
 
 
 class Checkpoint:
@@ -20,7 +22,7 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._files: list[Any] = []
-        self._homes: dict[str, Any] = {}
+        self._homes: dict[str, tuple[Path, Any]] = {}
         self._taken: set[str] = set()
         for path in weight_files(folder):
             try:
@@ -29,7 +31,7 @@ class Checkpoint:
                 raise ModelError(f"{path}: this is not a readable safetensors file ({error}).") from error
             names: list[str] = handle.keys()
             self._files.append(handle)
-            self._homes.update(dict.fromkeys(names, handle))
+            self._homes.update(dict.fromkeys(names, (path, handle)))
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -41,10 +43,14 @@ class Checkpoint:
             handle.__exit__(kind, error, trace)
 
     def take(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        """The tensor in float32, whatever it is stored in: quantization and rounding start from there."""
+        """The tensor in float32, whatever it is stored in: quantization and rounding start from there.
+
+        Raises ModelError where it is missing, misshapen, of integers, or holds a value that is not finite.
+        """
         if name not in self._homes:
             raise ModelError(f"{self.folder}: the weights lack the tensor {name} of shape {list(shape)}.")
-        tensor: Tensor = self._homes[name].get_tensor(name)
+        path, handle = self._homes[name]
+        tensor: Tensor = handle.get_tensor(name)
         if tuple(tensor.shape) != shape:
             raise ModelError(
                 f"{self.folder}: tensor {name} has the shape {list(tensor.shape)}; config.json calls for {list(shape)}."
@@ -54,7 +60,9 @@ class Checkpoint:
                 f"{self.folder}: tensor {name} is stored as {tensor.dtype}; a floating dtype was expected."
             )
         self._taken.add(name)
-        return tensor.to(torch.float32)
+        values = tensor.to(torch.float32)
+        _require_finite(values, path, name)
+        return values
 
     def refuse_leftovers(self, ignored_suffixes: tuple[str, ...]) -> None:
         """A tensor that nobody read would change the model's answers if it were: better no answers than wrong ones."""
@@ -64,3 +72,10 @@ class Checkpoint:
                 f"{self.folder}: the weights hold {len(left)} tensors that this decoder has no place for "
                 f"(first: {left[0]}); the architecture is not served."
             )
+
+
+def _require_finite(values: Tensor, path: Path, name: str) -> None:
+    # The extremes tell, a tenth as dear as to ask each value: NaN is either, and an infinity is one of them.
+    least, greatest = torch.aminmax(values)
+    if not (math.isfinite(least) and math.isfinite(greatest)):
+        raise not_finite(path, name, values.numel() - int(values.isfinite().sum()), values.numel())

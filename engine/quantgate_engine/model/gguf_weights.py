@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 
 from quantgate_engine.errors import ModelError
 from quantgate_engine.model.checkpoint_check import SINGLE_WEIGHTS_FILE, WEIGHTS_INDEX_FILE
+from quantgate_engine.model.finite_weights import not_finite
 from quantgate_engine.model.gguf_architectures import LAYER_TENSORS, TOP_LEVEL_TENSORS
 from quantgate_engine.model.gguf_file import GgufFile
 from quantgate_engine.model.gguf_rope import FREQUENCY_DIVISORS
@@ -89,7 +90,9 @@ def _named_values(file: GgufFile, heads: int, kv_heads: int) -> Iterator[tuple[s
             continue
         name = hugging_face_name(file, tensor.name)
         try:
-            values = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+            # Without a warning of what is refused below.
+            with np.errstate(all="ignore"):
+                values = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
         except NotImplementedError as error:
             raise ModelError(
                 f"{file.path}: tensor {tensor.name} is stored as {tensor.tensor_type.name}, which the gguf package "
@@ -102,8 +105,19 @@ def _named_values(file: GgufFile, heads: int, kv_heads: int) -> Iterator[tuple[s
         with np.errstate(over="ignore"):
             halves = values.astype(np.float16)
         if not np.isfinite(halves).all():
-            raise ModelError(f"{file.path}: tensor {tensor.name} holds values that float16 cannot hold.")
+            raise _refused(file, tensor.name, values, halves)
         yield name, halves
+
+
+def _refused(file: GgufFile, name: str, values: NDArray[np.float32], halves: NDArray[np.float16]) -> ModelError:
+    broken = values.size - int(np.isfinite(values).sum())
+    if broken:
+        return not_finite(file.path, name, broken, values.size)
+    too_large = values.size - int(np.isfinite(halves).sum())
+    return ModelError(
+        f"{file.path}: {too_large} of the {values.size} values of tensor {name} are larger than float16 can hold, in "
+        "which GGUF weights are kept; use the model's safetensors."
+    )
 
 
 def _write_shard(folder: Path, index: int, tensors: dict[str, NDArray[np.float16]]) -> list[str]:
