@@ -36,7 +36,8 @@ class LogitsNeed(Enum):
 class SamplingParams:
     """Sampling settings of one request.
 
-    temperature 0 is greedy. Random draws depend on (seed, position) alone, never on batch mates.
+    temperature 0 is greedy. The noise of a draw depends on (seed, position, token) alone, never on batch mates, so that
+    settings that hardly differ draw nearly the same tokens.
     min_p keeps tokens whose probability is at least that share of the likeliest one's (0: off).
     repetition_penalty above 1 makes tokens that prompt or output hold less likely; presence_penalty lowers the logits
     of tokens that were drawn, frequency_penalty once for each time; logit_bias maps token ids to what is added to their

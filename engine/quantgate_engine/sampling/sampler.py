@@ -1,4 +1,4 @@
-"""From a step's logits to its tokens: one argmax for all greedy rows, one draw for each other row."""
+"""From a step's logits to its tokens: one choice for each row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from quantgate_engine.executor.base import SampledToken
 from quantgate_engine.sampling.adjustments import adjust_
-from quantgate_engine.sampling.draw import uniform
+from quantgate_engine.sampling.draw import draw_token
 from quantgate_engine.sampling.token_history import TokenHistory
 from quantgate_engine.sampling_params import SamplingParams
 
@@ -31,14 +31,16 @@ class SamplingRow:
 
 def sample(logits: Tensor, rows: Sequence[SamplingRow]) -> list[SampledToken]:
     """logits float32 [R, vocab], one row per entry of `rows`. Each token depends on its own row alone."""
-    adjusted = _adjusted(logits, rows)
-    tokens: list[int] = adjusted.argmax(dim=-1).tolist()
-    for index, row in enumerate(rows):
-        if row.forced_token_id is not None:
-            tokens[index] = row.forced_token_id
-        elif row.params.temperature > 0:
-            tokens[index] = draw_token(adjusted[index], row)
+    tokens = [_choose(*known) for known in zip(_adjusted(logits, rows), rows, strict=True)]
     return [_sampled_token(*drawn) for drawn in zip(logits, tokens, rows, strict=True)]
+
+
+def _choose(logits: Tensor, row: SamplingRow) -> int:
+    if row.forced_token_id is not None:
+        return row.forced_token_id
+    if row.params.temperature == 0:
+        return int(logits.argmax())
+    return draw_token(logits.cpu().numpy(), row.params, row.position)
 
 
 def _adjusted(logits: Tensor, rows: Sequence[SamplingRow]) -> Tensor:
@@ -50,37 +52,6 @@ def _adjusted(logits: Tensor, rows: Sequence[SamplingRow]) -> Tensor:
     for index in changing:
         adjust_(adjusted[index], rows[index].params, rows[index].history)
     return adjusted
-
-
-def draw_token(logits: Tensor, row: SamplingRow) -> int:
-    """logits [vocab] -> a token, by inverting the distribution function at the row's uniform number.
-
-    Temperature first, then the `top_k` most likely tokens; of them, the smallest set whose probability reaches `top_p`
-    (Holtzman et al. 2019, arXiv:1904.09751) and those with at least `min_p` times the likeliest one's probability
-    (Nguyen et al. 2024, arXiv:2407.01082).
-
-    Temperature divides the differences to the greatest logit, which are 0 or negative: so the smallest temperatures
-    lead to the greedy token, where the quotients of the logits themselves would be infinite.
-    """
-    params = row.params
-    exact = logits.double()
-    scaled = (exact - exact.max()) / params.temperature
-    if params.top_k == 0 and params.top_p == 1.0 and params.min_p == 0.0:
-        return _invert(scaled.softmax(dim=-1), row)
-    kept = min(params.top_k or scaled.numel(), scaled.numel())
-    likeliest, token_ids = torch.topk(scaled, kept)
-    probabilities = likeliest.softmax(dim=-1)
-    # A token stays when the mass before it is short of top_p: the first always does.
-    within_top_p = probabilities.cumsum(dim=-1) - probabilities < params.top_p
-    within_min_p = probabilities >= params.min_p * probabilities[0]
-    return int(token_ids[_invert(probabilities[within_top_p & within_min_p], row)])
-
-
-def _invert(probabilities: Tensor, row: SamplingRow) -> int:
-    """The first index at which the running sum exceeds u times the total."""
-    cumulative = probabilities.cumsum(dim=-1)
-    target = uniform(row.params.seed, row.position) * cumulative[-1]
-    return min(int(torch.searchsorted(cumulative, target, right=True)), probabilities.numel() - 1)
 
 
 def _sampled_token(logits: Tensor, token: int, row: SamplingRow) -> SampledToken:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quantgate_engine.sampling.draw import WORD
+from quantgate_engine.sampling.noise import WORD
 
 
 def derived_seed(seed: int, index: int) -> int:
