@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from quantgate_engine.clock import Clock
-from quantgate_engine.executor.base import Executor, SampledToken
+from quantgate_engine.executor.base import Executor, NoToken, SampledToken
 from quantgate_engine.kv.sharing import PrefixSharing
 from quantgate_engine.live_requests import LiveRequests
 from quantgate_engine.request import AbortCause, FinishReason, Request, RequestState
@@ -35,7 +35,7 @@ class Computation:
         self._scheduler = scheduler
         self._sharing = sharing
 
-    def compute(self, work: StepWork, result: StepResult) -> list[SampledToken | None]:
+    def compute(self, work: StepWork, result: StepResult) -> Sequence[SampledToken | NoToken | None]:
         """What was drawn for each sequence of the plan; nothing where the executor failed.
 
         Where it had too little memory for the step, the next one is smaller and nobody has lost anything but time. Else
@@ -76,8 +76,12 @@ class Computation:
         work.recomputed_tokens += again
         self._sharing.computed(prefilled)
 
-    def take_tokens(self, computed: StepPlan, sampled: list[SampledToken | None], result: StepResult) -> None:
+    def take_tokens(
+        self, computed: StepPlan, sampled: Sequence[SampledToken | NoToken | None], result: StepResult
+    ) -> None:
         """Appends each drawn token to its request, and finishes those that have come to their end.
+
+        A request for which none could be drawn ends as failed, by itself.
 
         What was drawn for a request that was given up meanwhile is dropped.
         """
@@ -87,10 +91,14 @@ class Computation:
             if token is None:
                 continue
             state, output = request.state, request.output
+            if state is not prefill and state is not decoding:
+                continue
+            if isinstance(token, NoToken):
+                request.error = token.error
+                self._live.give_up(request, AbortCause.ERROR, result)
+                continue
             if state is prefill:
                 self._begin_decoding(request, now_ns)
-            elif state is not decoding:
-                continue
             output.append(token)
             append((request, token))
             if token.token_id in request.end_token_ids:

@@ -130,7 +130,8 @@ class LLM:
 
         Row i is the model's view of token i + 1. chunk_tokens: prefill in chunks of so many tokens; None takes the step
         budget. It uses blocks of its own, so it may be called while the engine serves. Raises ConfigurationError where
-        the sequence is empty, longer than a request may be, or not of the model's token ids.
+        the sequence is empty, longer than a request may be, or not of the model's token ids, and RunError where the
+        logits are NaN or infinite.
         """
         return self._executor.logits(token_ids, chunk_tokens)
 

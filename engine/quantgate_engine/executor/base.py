@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -46,6 +47,13 @@ class SampledToken:
 
 
 @dataclass(frozen=True, slots=True)
+class NoToken:
+    """In place of a token that could not be drawn: its request ends as failed, for the reason that `error` tells."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class TokenScore:
     """What the model thinks of a given token after those before it.
 
@@ -80,6 +88,8 @@ class BlockCopy:
 class Executor(Protocol):
     """Computes steps. `execute` returns one entry per sequence, None where nothing was to be sampled.
 
+    Where one sequence alone went wrong, its entry is a `NoToken`; what is raised fails all of them.
+
     `copy_blocks` comes before the `execute` of the same step and is carried out strictly in order: a block that one
     copy has read may be the target of a later one. `cache_identity` names what the cached keys and values depend on
     beside the tokens: model, scheme, KV dtype.
@@ -94,4 +104,4 @@ class Executor(Protocol):
 
     def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None: ...
 
-    def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]: ...
+    def execute(self, sequences: tuple[ScheduledSequence, ...]) -> Sequence[SampledToken | NoToken | None]: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from quantgate_engine.executor.base import BlockCopy, SampledToken, ScheduledSequence, TokenScore
+from quantgate_engine.executor.base import BlockCopy, NoToken, SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.compute_thread import on_compute_thread
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class PinnedExecutor:
     def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
         on_compute_thread(lambda: self._executor.copy_blocks(copies))
 
-    def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]:
+    def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | NoToken | None]:
         return on_compute_thread(lambda: self._executor.execute(sequences))
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from quantgate_engine.argument_checks import refuse_argument, require_count, token_ids_of
-from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.base import ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import build_batch
 from quantgate_engine.executor.token_scores import score_rows
 from quantgate_engine.model.decoder import Decoder
+from quantgate_engine.sampling.finite_rows import NOT_FINITE, rows_beyond_norm, rows_not_finite
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_kernels.types import KVLayer
 
@@ -21,7 +22,8 @@ class TeacherForcing:
     """One decoder's view of given tokens. Not thread-safe: the executor that owns it serialises the calls.
 
     allocate: makes a cache of so many blocks. Raises ConfigurationError where tokens are none, not of the model's, more
-    than a request may have, or need more blocks than the engine's pool holds.
+    than a request may have, or need more blocks than the engine's pool holds, and RunError where logits are NaN or
+    infinite: a score of such would look like one.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class TeacherForcing:
         with torch.inference_mode():
             cache = self._allocate(len(table))
             for start, hidden in self._prefill("logits", known, table, cache, chunk_tokens):
-                output[start : start + hidden.shape[0]] = self._decoder.logits(hidden, exact=True)
+                output[start : start + hidden.shape[0]] = self._logits(hidden)
         return output
 
     def token_scores(self, token_ids: Sequence[int], alternatives: int) -> list[TokenScore]:
@@ -68,7 +70,7 @@ class TeacherForcing:
             for start, hidden in self._prefill("token_scores", known, table, cache, None):
                 following = known[start + 1 : start + hidden.shape[0] + 1]
                 if following:
-                    logits = self._decoder.logits(hidden[: len(following)], exact=True)
+                    logits = self._logits(hidden[: len(following)])
                     scores += score_rows(logits, following, alternatives)
         return scores
 
@@ -106,7 +108,7 @@ class TeacherForcing:
                 if len(continuation) > 1
             ]
             rows = [hidden[-1:], *([self._forward(longer, cache)] if longer else [])]
-            logits = self._decoder.logits(torch.cat(rows), exact=True)
+            logits = self._logits(torch.cat(rows))
         return _split(logits, [len(continuation) for continuation in following])
 
     def _known(self, call: str, name: str, token_ids: Sequence[int]) -> tuple[int, ...]:
@@ -130,6 +132,12 @@ class TeacherForcing:
     def _forward(self, sequences: list[ScheduledSequence], cache: tuple[KVLayer, ...]) -> Tensor:
         token_ids, batch = build_batch(tuple(sequences), self._block_size, self._device)
         return self._decoder.hidden_states(token_ids, cache, batch)
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        logits = self._decoder.logits(hidden, exact=True)
+        if rows_beyond_norm(hidden) or rows_not_finite(logits):
+            raise RunError(f"Nothing can be told of these tokens: {NOT_FINITE.error}.")
+        return logits
 
     def _blocks_for(self, call: str, tokens: int) -> int:
         blocks = -(-tokens // self._block_size)

@@ -12,7 +12,7 @@ from torch import Tensor
 from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.executor.base import BlockCopy, SampledToken, ScheduledSequence, TokenScore
+from quantgate_engine.executor.base import BlockCopy, NoToken, SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import build_batch
 from quantgate_engine.executor.block_copies import copy_blocks
 from quantgate_engine.executor.kv_cache import block_count, context_limit, require_cache_fits
@@ -27,6 +27,7 @@ from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_engine.model_info import ModelInfo
 from quantgate_engine.quant.perturbation import WeightPerturbation
 from quantgate_engine.quant.schemes import find_scheme
+from quantgate_engine.sampling.finite_rows import NOT_FINITE, rows_beyond_norm
 from quantgate_engine.sampling.sampler import SamplingRow, sample
 from quantgate_engine.sampling_params import LogitsNeed
 from quantgate_kernels.kernel_set import KernelSet
@@ -135,7 +136,7 @@ class TorchExecutor:
         with self._lock, torch.inference_mode(), as_memory_errors():
             copy_blocks(copies, self._cache, self._host_cache)
 
-    def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | None]:
+    def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | NoToken | None]:
         if not sequences:
             return []
         with self._lock, torch.inference_mode(), as_memory_errors():
@@ -144,11 +145,13 @@ class TorchExecutor:
             sampled = [index for index, sequence in enumerate(sequences) if sequence.sample]
             draws = self._draws(sequences, sampled)
             hidden = self._decoder.hidden_states(token_ids, self._cache, batch, self._output_rows(batch, sampled))
-            drawn: list[SampledToken | None] = [None] * len(sequences)
+            drawn: list[SampledToken | NoToken | None] = [None] * len(sequences)
             for draw in draws:
                 rows = hidden if draw.rows is None else hidden.index_select(0, draw.rows)
                 for index, token in zip(draw.indices, self._sample(rows, draw), strict=True):
                     drawn[index] = token
+            for row in rows_beyond_norm(hidden):
+                drawn[sampled[row]] = NOT_FINITE
             return drawn
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
@@ -187,7 +190,7 @@ class TorchExecutor:
                 draws.append(_Draw(need, indices, [sequences[index] for index in indices], rows))
         return draws
 
-    def _sample(self, hidden: Tensor, draw: _Draw) -> list[SampledToken]:
+    def _sample(self, hidden: Tensor, draw: _Draw) -> Sequence[SampledToken | NoToken]:
         """hidden [R, hidden], one row per sequence of the draw."""
         if draw.need is not LogitsNeed.BEST:
             logits = self._decoder.logits(hidden, exact=draw.need is LogitsNeed.ALL)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from quantgate_engine.executor.base import SampledToken
+from quantgate_engine.executor.base import NoToken, SampledToken
 from quantgate_engine.sampling.adjustments import adjust_
 from quantgate_engine.sampling.draw import draw_token
+from quantgate_engine.sampling.finite_rows import NOT_FINITE, rows_not_finite
 from quantgate_engine.sampling.token_history import TokenHistory
 from quantgate_engine.sampling_params import SamplingParams
 
@@ -29,10 +30,17 @@ class SamplingRow:
     history: TokenHistory | None = None
 
 
-def sample(logits: Tensor, rows: Sequence[SamplingRow]) -> list[SampledToken]:
-    """logits float32 [R, vocab], one row per entry of `rows`. Each token depends on its own row alone."""
-    tokens = [_choose(*known) for known in zip(_adjusted(logits, rows), rows, strict=True)]
-    return [_sampled_token(*drawn) for drawn in zip(logits, tokens, rows, strict=True)]
+def sample(logits: Tensor, rows: Sequence[SamplingRow]) -> list[SampledToken | NoToken]:
+    """logits float32 [R, vocab], one row per entry of `rows`. Each token depends on its own row alone.
+
+    Rows that are not finite, of which nothing can be told, not even about a forced token, get none.
+    """
+    unfit = rows_not_finite(logits)
+    adjusted = _adjusted(logits, rows)
+    return [
+        NOT_FINITE if index in unfit else _sampled_token(logits[index], _choose(adjusted[index], row), row)
+        for index, row in enumerate(rows)
+    ]
 
 
 def _choose(logits: Tensor, row: SamplingRow) -> int:

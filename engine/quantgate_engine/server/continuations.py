@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.server.api_error import bad_request
+from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_engine.server.api_error import ApiError, bad_request
 from quantgate_engine.server.client_watch import unless_client_leaves
 from quantgate_engine.server.json_body import JsonBodyRoute
 from quantgate_engine.server.prompt_encoding import refuse_long
@@ -56,6 +56,8 @@ def continuations_router(service: Service) -> APIRouter:
             content = await unless_client_leaves(request.receive, asyncio.to_thread(_computed, service.llm, body))
         except ConfigurationError as refused:
             raise bad_request(str(refused), "prompt_token_ids") from refused
+        except RunError as failed:
+            raise ApiError(500, str(failed), error_type="server_error") from failed
         return Response(content, media_type="application/octet-stream")
 
     return router

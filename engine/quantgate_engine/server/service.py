@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from quantgate_engine.async_llm import AsyncLLM
-from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.base import TokenScore
 from quantgate_engine.llm import LLM
 from quantgate_engine.prompts import ChatMessage, Prompt, encode_prompt, turn_starts
@@ -107,8 +107,10 @@ class Service:
         return await asyncio.to_thread(turn_starts, self.tokenizer, messages, token_ids, template_arguments)
 
     async def token_scores(self, token_ids: Sequence[int], alternatives: int, param: str) -> list[TokenScore]:
-        """Raises ApiError 400 where the tokens are too many."""
+        """Raises ApiError 400 where the tokens are too many, and 500 where the model can say nothing of them."""
         try:
             return await asyncio.to_thread(self.llm.token_scores, token_ids, alternatives)
         except ConfigurationError as refused:
             raise bad_request(str(refused), param) from refused
+        except RunError as failed:
+            raise ApiError(500, str(failed), error_type="server_error") from failed
