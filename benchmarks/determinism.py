@@ -1,11 +1,13 @@
 """What changes a request's answer, without the deterministic mode and with it, and what the mode costs.
 
     python benchmarks/determinism.py --scheme fp16 --requests 50
+    python benchmarks/determinism.py --scheme fp16 --requests 50 --temperature 1 --output-tokens 12
 
 Each request is first answered alone. Then all run together in random order, five times, and in small chunks, with cache
 hits, preempted and computed again, and swapped out and in. An answer is compared with the one that its request got
-alone: token by token up to the first that differs, and the log-probability of each of these tokens bit by bit. The
-cost is the processor's time for all requests together, which other work on the machine hardly changes.
+alone: token by token up to the first that differs, and the log-probability of each of these tokens bit by bit. Above
+temperature 0, each request draws by a seed of its own. The cost is the processor's time for all requests together,
+which other work on the machine hardly changes.
 """
 
 from __future__ import annotations
@@ -100,10 +102,19 @@ def outputs_of(answers: Sequence[RequestOutput]) -> list[tuple[SampledToken, ...
 
 def measure_mode(arguments: argparse.Namespace, deterministic: bool) -> dict[str, object]:
     common: dict[str, Any] = {"threads": arguments.threads, "deterministic": deterministic}
-    params = SamplingParams(max_tokens=arguments.output_tokens, ignore_eos=True, logprobs=0)
     llm = LLM(arguments.model, arguments.scheme, EngineConfig(**common))
     prompts = sample_prompts(llm, arguments.requests)
-    alone = outputs_of([llm.generate([prompt], params)[0] for prompt in prompts])
+    params = [
+        SamplingParams(
+            max_tokens=arguments.output_tokens,
+            ignore_eos=True,
+            logprobs=0,
+            temperature=arguments.temperature,
+            seed=number,
+        )
+        for number in range(len(prompts))
+    ]
+    alone = outputs_of([llm.generate([prompt], own)[0] for prompt, own in zip(prompts, params, strict=True)])
     table: dict[str, object] = {}
     seconds: list[float] = []
     for name, settings in SCENARIOS.items():
@@ -112,7 +123,7 @@ def measure_mode(arguments: argparse.Namespace, deterministic: bool) -> dict[str
         for repeat in range(REPEATS if name == TOGETHER else 1):
             order = random.Random(arguments.seed + repeat).sample(range(len(prompts)), len(prompts))
             started_s = time.process_time()
-            given = outputs_of(llm.generate([prompts[index] for index in order], params))
+            given = outputs_of(llm.generate([prompts[index] for index in order], [params[index] for index in order]))
             if name == TOGETHER:
                 seconds.append(time.process_time() - started_s)
             for index, tokens in zip(order, given, strict=True):
@@ -137,6 +148,7 @@ def main() -> None:
     parser.add_argument("--scheme", default="fp16")
     parser.add_argument("--requests", type=int, default=50)
     parser.add_argument("--output-tokens", type=int, default=32)
+    parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -146,6 +158,7 @@ def main() -> None:
         "requests": arguments.requests,
         "repeats": REPEATS,
         "output_tokens": arguments.output_tokens,
+        "temperature": arguments.temperature,
         "off": measure_mode(arguments, deterministic=False),
         "on": measure_mode(arguments, deterministic=True),
         "torch": torch.__version__,
