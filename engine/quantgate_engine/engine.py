@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from functools import partial
 
 from quantgate_engine.clock import Clock
 from quantgate_engine.config import EngineConfig
@@ -86,17 +85,20 @@ class EngineCore(EngineView):
             raise ConfigurationError(
                 f"Request id {request_id!r} belongs to a request that has not ended; choose another id."
             )
-        self._inbox.append(partial(self._live.receive, request))
+        self._inbox.append(lambda live, result: live.receive(request, result))
         return request
 
     def abort(self, request_id: str, cause: AbortCause) -> None:
         """Gives a request up, in whatever state it is; does nothing where it has ended or never was.
 
-        Raises ConfigurationError where id or cause are of the wrong type.
+        That is the request that has the id now: one that takes the id later is not touched. Raises ConfigurationError
+        where id or cause are of the wrong type.
         """
         require_type("The request id of an abort", request_id, str)
         require_type("The cause of an abort", cause, AbortCause)
-        self._inbox.append(partial(self._live.abort, request_id, cause))
+        request = self._requests.get(request_id)
+        if request is not None:
+            self._inbox.append(lambda live, result: live.abort(request, cause, result))
 
     def finish(self, request_id: str) -> None:
         """Ends a request whose reader has all it wants (a stop string came up): finished, as if it had stopped itself.
@@ -105,7 +107,9 @@ class EngineCore(EngineView):
         ConfigurationError where the id is of the wrong type.
         """
         require_type("The request id of a finish", request_id, str)
-        self._inbox.append(partial(self._live.stop, request_id))
+        request = self._requests.get(request_id)
+        if request is not None:
+            self._inbox.append(lambda live, result: live.stop(request, result))
 
     def abort_all(self, cause: AbortCause) -> None:
         for request_id in tuple(self._requests):
@@ -128,14 +132,14 @@ class EngineCore(EngineView):
                 f"{self.executor.max_context_tokens}, the executor's limit."
             )
         self._wanted_caps = caps
-        self._inbox.append(partial(self._live.change_caps, caps))
+        self._inbox.append(lambda live, result: live.change_caps(caps, result))
 
     def shut_down(self, *, drain: bool) -> None:
         """From the next step on, new requests are rejected; what is here runs to its end (`drain`) or is given up.
 
         A drain that takes longer than `TimeoutSettings.drain_s` is given up too (cause: shutdown).
         """
-        self._inbox.append(partial(self._live.close, drain))
+        self._inbox.append(lambda live, result: live.close(drain, result))
 
     def reopen(self) -> None:
         """Takes requests again after a shutdown; for the thread that steps.
@@ -229,24 +233,27 @@ class EngineCore(EngineView):
                 self.totals.add(record)
                 self._steps.append(record)
             return result
-        except Exception:
+        except BaseException:
+            # Whatever ends a step amid its books: an interrupt leaves no more of them than an error does.
             self._begin_anew(AbortCause.ERROR)
             raise
 
     def _begin_anew(self, cause: AbortCause) -> None:
-        """Gives up every request, and opens new books; caps and counts are kept, and whether requests are taken."""
-        left, earlier = tuple(self._requests.values()), self._live
+        """Gives up every request, and opens new books; caps and counts are kept, and whether requests are taken.
+
+        The inbox is kept too. Notes on requests that are given up here come to nothing, and all others hold: who comes
+        in meanwhile, from another thread, comes to the new books.
+        """
+        earlier = self._live
         self._open_books()
-        # After the new books are there: who comes in meanwhile, from another thread, comes to them or to nothing.
-        self._requests.clear()
-        self._inbox.clear()
         self._live.succeed(earlier)
-        for request in left:
+        for request in tuple(self._requests.values()):
+            del self._requests[request.request_id]
             self._live.write_off(request, cause)
 
     def _read_inbox(self, result: StepResult) -> None:
         while self._inbox:
-            self._inbox.popleft()(result)
+            self._inbox.popleft()(self._live, result)
         self._live.end_overdue(result)
 
     def _end_token_ids(self, params: SamplingParams) -> frozenset[int]:

@@ -10,13 +10,17 @@ from quantgate_engine.config import EngineConfig
 from quantgate_engine.engine_books import EngineBooks
 from quantgate_engine.executor.base import Executor
 from quantgate_engine.kv.holding import HoldingLimits, KVHolding, LongHolder, long_holders
+from quantgate_engine.live_requests import LiveRequests
 from quantgate_engine.pool_state import PoolState
 from quantgate_engine.request import AbortCause, Request
 from quantgate_engine.scheduler.admission.caps import Caps
 from quantgate_engine.step_result import StepLoad, StepResult
 
-Note = Callable[[StepResult], None]
-"""What somebody wants of the thread that steps; what ends by it goes into the step's result."""
+Note = Callable[[LiveRequests, StepResult], None]
+"""What somebody wants of the thread that steps; what ends by it goes into the step's result.
+
+It is carried out by the books that are open then, which may be newer than the note.
+"""
 
 
 class EngineView:
@@ -37,6 +41,10 @@ class EngineView:
     def has_work(self) -> bool:
         """Whether `step` has anything to do."""
         return bool(self._inbox or self._requests)
+
+    def is_live(self, request_id: str) -> bool:
+        """Whether a request of that id has not ended; any thread may ask."""
+        return request_id in self._requests
 
     @property
     def aborts_by_cause(self) -> Mapping[AbortCause, int]:

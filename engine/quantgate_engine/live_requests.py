@@ -20,7 +20,8 @@ from quantgate_engine.timeouts import Deadlines
 class LiveRequests:
     """Brings every request to exactly one end, by one way out (`_end`); what ends is noted in the step's result.
 
-    A request is known by its id as soon as it is submitted (`by_id`), and to the scheduler from the next step on.
+    A request is known by its id as soon as it is submitted (`by_id`), and received by the scheduler in the next step.
+    Between the two it can be given up like any other, whatever the order in which threads leave their notes.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class LiveRequests:
         self._kv = kv
         self._sharing = sharing
         self._deadlines = Deadlines(config.timeouts)
+        self._received: set[Request] = set()
         self._is_closing = False
         self._gives_up_at_ns: int | None = None
 
@@ -59,8 +61,8 @@ class LiveRequests:
 
     def receive(self, request: Request, result: StepResult) -> None:
         """Hands a request to the scheduler, or rejects it."""
-        if self._by_id.get(request.request_id) is not request:
-            # It was given up, with everybody else, while it was on its way here.
+        if not self._is_live(request):
+            # It was given up while it was on its way here.
             return
         try:
             request.error = self._refusal(request)
@@ -69,21 +71,20 @@ class LiveRequests:
                 f"Request {shown_name(request.request_id)} was rejected: {type(failure).__name__}: {failure}."
             )
         self._scheduler.submit(request)
+        self._received.add(request)
         if request.error is not None:
             self._end(request, RequestState.REJECTED, result)
         else:
             self._deadlines.watch(request)
 
-    def abort(self, request_id: str, cause: AbortCause, result: StepResult) -> None:
+    def abort(self, request: Request, cause: AbortCause, result: StepResult) -> None:
         """Gives a request up; does nothing where it has ended."""
-        request = self._by_id.get(request_id)
-        if request is not None:
+        if self._is_live(request):
             self.give_up(request, cause, result)
 
-    def stop(self, request_id: str, result: StepResult) -> None:
+    def stop(self, request: Request, result: StepResult) -> None:
         """Finishes a request that has drawn something; does nothing where it has not, or has ended."""
-        request = self._by_id.get(request_id)
-        if request is not None and request.output:
+        if request.output and self._is_live(request):
             self.finish(request, FinishReason.STOP, self._clock.now_ns(), result)
 
     def change_caps(self, caps: Caps, result: StepResult) -> None:
@@ -129,6 +130,10 @@ class LiveRequests:
         self.aborts_by_cause[cause] += 1
         self._end(request, RequestState.ABORTED, result)
 
+    def _is_live(self, request: Request) -> bool:
+        """Whether the id is still this request's: when one has ended, another may take it."""
+        return self._by_id.get(request.request_id) is request
+
     def _refusal(self, request: Request) -> str | None:
         if self._is_closing:
             name = shown_name(request.request_id)
@@ -143,7 +148,11 @@ class LiveRequests:
 
     def _end(self, request: Request, state: RequestState, result: StepResult) -> None:
         """The one way out: leaves the queue, gives back its blocks, and is forgotten."""
-        self._scheduler.retire(request, state)
+        if request in self._received:
+            self._received.remove(request)
+            self._scheduler.retire(request, state)
+        else:
+            request.transition(state)
         self._deadlines.forget(request)
         self._sharing.closed(request)
         session_id = request.terms.session_id if state is RequestState.FINISHED else None

@@ -44,10 +44,20 @@ class Placement:
                 self._latest_turn[terms.session_id] = request_id
 
     def leave(self, request_id: str, terms: RequestTerms) -> None:
+        """Does nothing where it is not in the book, as a request that was given to a pool past the router."""
         with self._lock:
-            self._live[self._pool_of.pop(request_id).name] -= 1
+            pool = self._pool_of.pop(request_id, None)
+            if pool is not None:
+                self._live[pool.name] -= 1
             if terms.session_id is not None and self._latest_turn.get(terms.session_id) == request_id:
                 del self._latest_turn[terms.session_id]
+
+    def keep_only_live(self) -> None:
+        """Drops those that their pools know no more."""
+        with self._lock:
+            self._pool_of = {name: pool for name, pool in self._pool_of.items() if pool.core.is_live(name)}
+            self._live = Counter(pool.name for pool in self._pool_of.values())
+            self._latest_turn = {session: name for session, name in self._latest_turn.items() if name in self._pool_of}
 
     def clear(self) -> None:
         """Nobody is anywhere: every pool has begun anew."""

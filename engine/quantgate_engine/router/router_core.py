@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,6 +35,9 @@ class RouterCore(PoolGroup):
 
     A step is one step of one pool: while it lasts, the other pools on the device wait. Records of steps carry the name
     of their pool and are numbered over all of them; a step without a pool tells of requests that no pool took.
+
+    A request is in the router's book before its pool knows of it. To whoever adds, aborts, finishes or reopens on
+    another thread it comes in at once: they wait for `_arrivals`. Those that step do not.
     """
 
     def __init__(self, pools: Sequence[Pool], settings: RouterSettings | None = None) -> None:
@@ -45,6 +49,7 @@ class RouterCore(PoolGroup):
         self._routing = Routing(pools, self.slo_classes, settings, self._placement)
         self._device = Device(pools, settings)
         self._refused: dict[str, Request] = {}
+        self._arrivals = threading.Lock()
         self._steps: deque[StepRecord] = deque(maxlen=_STEP_LOG_LIMIT)
 
     @property
@@ -77,33 +82,32 @@ class RouterCore(PoolGroup):
         wrong = malformation(request_id, prompt_token_ids, params, terms)
         if wrong is not None:
             raise ConfigurationError(wrong)
-        if request_id in self._placement or request_id in self._refused:
-            raise ConfigurationError(
-                f"Request id {request_id!r} belongs to a request that has not ended; choose another id."
-            )
-        arrival = self._arrival(request_id, prompt_token_ids, params, terms)
-        pool = self._routing.pool_for(arrival)
-        if pool is None:
-            return self._refuse(arrival)
-        # Before the pool knows it: from then on the thread that steps may bring it to its end at any time.
-        self._placement.enter(request_id, pool, arrival.terms)
-        try:
-            return pool.core.add_request(*arrival)
-        except ConfigurationError:
-            self._placement.leave(request_id, arrival.terms)
-            raise
+        with self._arrivals:
+            if request_id in self._placement or request_id in self._refused:
+                raise ConfigurationError(
+                    f"Request id {request_id!r} belongs to a request that has not ended; choose another id."
+                )
+            arrival = self._arrival(request_id, prompt_token_ids, params, terms)
+            pool = self._routing.pool_for(arrival)
+            return self._refuse(arrival) if pool is None else self._enter(arrival, pool)
 
     def abort(self, request_id: str, cause: AbortCause) -> None:
         """Gives a request up, in whatever state it is; does nothing where it has ended or never was."""
-        pool = self._placement.pool_of(request_id)
-        if pool is not None:
-            pool.core.abort(request_id, cause)
+        with self._arrivals:
+            pool = self._placement.pool_of(request_id)
+            if pool is not None:
+                pool.core.abort(request_id, cause)
+
+    def abort_all(self, cause: AbortCause) -> None:
+        with self._arrivals:
+            super().abort_all(cause)
 
     def finish(self, request_id: str) -> None:
         """See `EngineCore.finish`."""
-        pool = self._placement.pool_of(request_id)
-        if pool is not None:
-            pool.core.finish(request_id)
+        with self._arrivals:
+            pool = self._placement.pool_of(request_id)
+            if pool is not None:
+                pool.core.finish(request_id)
 
     def refusal(
         self,
@@ -128,9 +132,12 @@ class RouterCore(PoolGroup):
 
     def reopen(self) -> None:
         """See `EngineCore.reopen`."""
-        super().reopen()
-        self._refused.clear()
-        self._placement.clear()
+        with self._arrivals:
+            super().reopen()
+            for request in self._refused.values():
+                request.transition(RequestState.REJECTED)
+            self._refused.clear()
+            self._placement.clear()
 
     def take_steps(self) -> list[StepRecord]:
         """The records of the steps since the last call, in order."""
@@ -147,7 +154,13 @@ class RouterCore(PoolGroup):
         self.expire_sessions()
         self._end_refused(result)
         if device.has_work:
-            pool, stepped = device.step()
+            try:
+                pool, stepped = device.step()
+            except BaseException:
+                # The pool that broke has given up its requests, and told nobody.
+                with self._arrivals:
+                    self._placement.keep_only_live()
+                raise
             result.tokens.extend(stepped.tokens)
             result.ended.extend(stepped.ended)
             for request in stepped.ended:
@@ -167,6 +180,16 @@ class RouterCore(PoolGroup):
         self, request_id: str, prompt_token_ids: tuple[int, ...], params: SamplingParams, terms: RequestTerms
     ) -> Arrival:
         return Arrival(request_id, prompt_token_ids, params, self._routing.with_class(request_id, terms))
+
+    def _enter(self, arrival: Arrival, pool: Pool) -> Request:
+        # Before the pool knows it: from then on the thread that steps may bring it to its end at any time.
+        self._placement.enter(arrival.request_id, pool, arrival.terms)
+        try:
+            return pool.core.add_request(*arrival)
+        except BaseException:
+            # Also an interrupt, most of all while a long prompt is hashed.
+            self._placement.leave(arrival.request_id, arrival.terms)
+            raise
 
     def _refuse(self, arrival: Arrival) -> Request:
         request = Request(
