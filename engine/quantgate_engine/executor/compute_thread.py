@@ -8,49 +8,45 @@ and teacher forcing of all engines, and the arithmetic of whoever works on their
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
-from typing import Any, TypeVar, cast
+from contextlib import suppress
+from typing import TypeVar, cast
+
+from quantgate_engine.errors import RunError
+from quantgate_engine.executor.worker_thread import WorkerThread
 
 Result = TypeVar("Result")
 
 THREAD_NAME = "quantgate-compute"
 
 STRETCH_ROUNDS = 16
-"""Rounds that share a hand-over in `repeat_on_compute_thread`: enough that it costs nothing, and few, because a program
-that ends waits for what the thread is at."""
+"""Rounds that share a hand-over in `repeat_on_compute_thread`: enough that it costs nothing. A stretch of them ends
+sooner where somebody else waits for the thread, or the program for its end."""
+
+_worker = WorkerThread(THREAD_NAME)
 
 
-class _ComputeThread:
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=THREAD_NAME)
-        self._latest: Callable[[], Future[Any] | None] = lambda: None
+def _work_anew() -> None:
+    """In a child process, which was born with the forking thread alone.
 
-    def run(self, work: Callable[[], Result]) -> Result:
-        future = self._pool.submit(work)
-        # Weakly: a result may be large, and is the caller's alone.
-        self._latest = weakref.ref(future)
-        return future.result()
-
-    def is_wanted(self) -> bool:
-        """Whether somebody waits for the work that runs there now. Who is missed has his turn when the stretch ends."""
-        latest = self._latest()
-        return latest is not None and not latest.running() and not latest.done()
+    The new thread is new to OpenMP too, which makes it a team of its own; the parent's, whose workers are not here,
+    belongs to a thread that is not here either.
+    """
+    global _worker
+    _worker = WorkerThread(THREAD_NAME)
 
 
-@cache
-def _compute_thread() -> _ComputeThread:
-    return _ComputeThread()
+os.register_at_fork(after_in_child=_work_anew)
+# Registered when this is imported, and so carried out after the exit handlers of whoever imports it.
+atexit.register(lambda: _worker.close())
 
 
 def on_compute_thread(work: Callable[[], Result]) -> Result:
     """Runs `work` there and hands back what it returns or raises; called from that thread, it simply runs it."""
-    if threading.current_thread().name.startswith(THREAD_NAME):
-        return work()
-    return _compute_thread().run(work)
+    return work() if _worker.is_current else _worker.run(work)
 
 
 def repeat_on_compute_thread(work: Callable[[], bool]) -> None:
@@ -66,7 +62,7 @@ def repeat_on_compute_thread(work: Callable[[], bool]) -> None:
         for _ in range(STRETCH_ROUNDS):
             if interrupted.is_set() or not work():
                 return False
-            if _compute_thread().is_wanted():
+            if _worker.is_wanted:
                 break
         return True
 
@@ -75,8 +71,10 @@ def repeat_on_compute_thread(work: Callable[[], bool]) -> None:
             pass
     except BaseException:
         interrupted.set()
-        # What is handed over is done in order, so this comes back after the running round.
-        on_compute_thread(lambda: None)
+        # What is handed over is done in order, so this comes back after the running round. Where nothing can be handed
+        # over any more, what came out of the rounds says so already.
+        with suppress(RunError):
+            on_compute_thread(lambda: None)
         raise
 
 
