@@ -19,7 +19,7 @@ from quantgate_engine.executor.worker_thread import WorkerThread
 LIMIT_S = 120
 
 _LOAD = """
-import atexit, os, sys, threading
+import atexit, os, signal, sys, threading
 from quantgate_engine import LLM, SamplingParams
 from quantgate_engine.errors import RunError
 
@@ -62,6 +62,7 @@ def test_a_forked_child_generates_what_its_parent_does(folder: Path, tmp_path: P
     program = """
 child = os.fork()
 if child == 0:
+    signal.alarm(60)  # A hang is to be a failure, and to leave nobody behind.
     os._exit(0 if answer() == want else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), answer() == want)
 """
