@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from quantgate_engine.argument_checks import refuse_argument, require_count, require_kind, token_ids_of
 from quantgate_engine.delivery import Delivery
 from quantgate_engine.errors import ConfigurationError, RunError
-from quantgate_engine.executor.compute_thread import repeat_on_compute_thread
 from quantgate_engine.kv.holding import KVHolding
 from quantgate_engine.llm import LLM
-from quantgate_engine.outputs import StreamChunk, StreamEnd, chunk_of, end_of
+from quantgate_engine.outputs import StreamChunk
 from quantgate_engine.pool_state import PoolState
 from quantgate_engine.request import AbortCause
 from quantgate_engine.request_terms import DEFAULT_TERMS, RequestTerms
 from quantgate_engine.sampling_params import SamplingParams
 from quantgate_engine.step_record import StepRecord
-from quantgate_engine.step_result import StepLoad, StepResult
+from quantgate_engine.step_result import StepLoad
+from quantgate_engine.step_thread import StepThread
 from quantgate_engine.stepped_engine import SteppedEngine
 
 
@@ -41,49 +37,29 @@ class AsyncLLM:
             raise refuse_argument("AsyncLLM: llm", llm, "an LLM, or an engine that steps as its core does")
         require_count("AsyncLLM: max_unread_chunks", max_unread_chunks, 1, optional=True)
         self._core: SteppedEngine = llm.core if isinstance(llm, LLM) else llm
-        # A simulated engine may sleep through its steps, and the compute thread is not for that.
-        self._repeat = repeat_on_compute_thread if isinstance(llm, LLM) else _repeat_here
+        self._on_compute_thread = isinstance(llm, LLM)
         self._max_unread_chunks = max_unread_chunks
-        self._deliveries: dict[str, Delivery] = {}
-        self._forgetting: deque[asyncio.Event] = deque()
-        self._wake = threading.Event()
-        self._stopping = self._draining = False
-        self._failure: str | None = None
-        self._thread: threading.Thread | None = None
+        self._steps: StepThread | None = None
 
     async def start(self) -> None:
         """Starts the step loop. Raises RunError where the engine is already driven by someone."""
-        self._core.claim()
-        self._core.reopen()
-        self._stopping = self._draining = False
-        self._failure = None
-        self._loop, self._thread_ended = asyncio.get_running_loop(), asyncio.Event()
-        # A daemon, so that a program which dies without `stop` is not kept alive by its engine.
-        self._thread = threading.Thread(target=self._run_steps, name="quantgate-engine-steps", daemon=True)
-        self._thread.start()
+        steps = StepThread(self._core, on_compute_thread=self._on_compute_thread)
+        await steps.start()
+        self._steps = steps
 
     async def stop(self, *, drain: bool = False) -> None:
         """Ends what is still running (cause: shutdown) and the thread; does nothing where it is not started.
 
-        drain: what is running may come to its own end first, within `TimeoutSettings.drain_s`.
+        drain: what is running may come to its own end first, within `TimeoutSettings.drain_s`. An event loop that
+        asyncio.run ends without a stop is ended with one, and one that is closed otherwise soon after.
         """
-        if self._thread is None:
-            return
-        self._core.shut_down(drain=drain)
-        self._draining = drain
-        self._stopping = True
-        self._wake.set()
-        await self._thread_ended.wait()
-        # A second caller may have waited beside the first.
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-            self._core.relinquish()
+        if self._steps is not None:
+            await self._steps.end(drain=drain)
 
     @property
     def failure(self) -> str | None:
         """What broke the step loop, so that the engine takes no requests; None while it is well."""
-        return self._failure
+        return self._steps.failure if self._steps is not None else None
 
     @property
     def load(self) -> StepLoad:
@@ -104,37 +80,41 @@ class AsyncLLM:
         where the engine is not running, ConfigurationError where a live request has the same id or an argument is of
         another kind.
         """
-        if self._thread is None or self._stopping or self._failure is not None:
-            raise RunError(f"The engine takes no requests: {self._failure or 'it is not running'}.")
+        steps = self._steps
+        if steps is None or steps.is_ending or steps.failure is not None:
+            raise RunError(f"The engine takes no requests: {self.failure or 'it is not running'}.")
         require_kind("stream: request_id", request_id, str)
-        if request_id in self._deliveries:
+        if request_id in steps.deliveries:
             raise ConfigurationError(f"Request id {request_id!r} belongs to a stream that is open; choose another id.")
-        delivery = self._deliveries[request_id] = Delivery(self._max_unread_chunks)
+        delivery = steps.deliveries[request_id] = Delivery(self._max_unread_chunks)
         try:
-            self._core.add_request(request_id, token_ids_of("stream: token_ids", token_ids), params, terms)
-            self._wake.set()
+            prompt = token_ids_of("stream: token_ids", token_ids)
+            delivery.request = self._core.add_request(request_id, prompt, params, terms)
+            steps.wake()
             while True:
                 chunk = await delivery.get()
                 if chunk.end is not None:
                     # The request has ended: its id is free before the reader has closed this generator.
-                    del self._deliveries[request_id]
+                    del steps.deliveries[request_id]
                 yield chunk
                 if chunk.end is not None:
                     return
         finally:
             if delivery.close():
-                del self._deliveries[request_id]
-                self.abort(request_id, AbortCause.DISCONNECT)
+                del steps.deliveries[request_id]
+                # Where it was not taken, or the engine was started anew, the id may be somebody else's.
+                if delivery.request is not None and self._steps is steps:
+                    self.abort(request_id, AbortCause.DISCONNECT)
 
     def abort(self, request_id: str, cause: AbortCause = AbortCause.CANCELLED) -> None:
         """Gives a request up; its stream ends with status `aborted` and the cause. Does nothing where it has ended."""
         self._core.abort(request_id, cause)
-        self._wake.set()
+        self._wake()
 
     def finish(self, request_id: str) -> None:
         """Ends a request whose reader has all it wants; its stream ends as `finished`, by a stop."""
         self._core.finish(request_id)
-        self._wake.set()
+        self._wake()
 
     def refusal(
         self, request_id: str, token_ids: Sequence[int], params: SamplingParams, terms: RequestTerms = DEFAULT_TERMS
@@ -147,12 +127,8 @@ class AsyncLLM:
 
         See `EngineCore.forget`. Does nothing where the engine is not running.
         """
-        if self._thread is None or self._thread_ended.is_set():
-            return
-        forgotten = asyncio.Event()
-        self._forgetting.append(forgotten)
-        self._wake.set()
-        await forgotten.wait()
+        if self._steps is not None:
+            await self._steps.forget()
 
     @property
     def pool_states(self) -> Mapping[str, PoolState]:
@@ -204,64 +180,6 @@ class AsyncLLM:
         """Who holds KV blocks, and of those that have let go who held most of them; while the engine is stopped."""
         return [*self._core.kv_holdings(), *self._core.kv_greatest_holders()]
 
-    def _run_steps(self) -> None:
-        try:
-            while not self._stopping or (self._draining and self._core.has_work):
-                # Cleared before the check: work that comes after the check finds the flag down and raises it.
-                self._wake.clear()
-                if self._core.has_work:
-                    self._repeat(self._step)
-                elif self._forgetting:
-                    self._core.forget()
-                    self._post(self._forgetting.popleft().set)
-                elif not self._stopping:
-                    # Sessions end by the clock, whether or not anybody asks for something meanwhile.
-                    self._wake.wait(self._core.expire_sessions())
-            self._core.abort_all(AbortCause.SHUTDOWN)
-            while self._core.has_work:
-                self._publish(self._core.step())
-        except Exception as failure:  # noqa: BLE001 - readers must learn of it: nobody else watches this thread
-            self._post(self._break_off, f"{type(failure).__name__}: {failure}")
-        finally:
-            self._post(self._note_end)
-
-    def _step(self) -> bool:
-        """Whether another one is to follow at once."""
-        self._publish(self._core.step())
-        return self._core.has_work and (self._draining or not self._stopping)
-
-    def _publish(self, result: StepResult) -> None:
-        chunks = {request.request_id: chunk_of(request, token) for request, token in result.tokens}
-        for request in result.ended:
-            drawn = chunks.get(request.request_id, StreamChunk())
-            chunks[request.request_id] = StreamChunk(drawn.token_ids, end_of(request), drawn.logprobs)
-        if chunks:
-            self._loop.call_soon_threadsafe(self._deliver, chunks)
-
-    def _post(self, call: Callable[..., None], *arguments: str) -> None:
-        # A loop that is closed already has no reader left to tell.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(call, *arguments)
-
-    def _deliver(self, chunks: Mapping[str, StreamChunk]) -> None:
-        for request_id, chunk in chunks.items():
-            delivery = self._deliveries.get(request_id)
-            if delivery is not None and not delivery.put(chunk):
-                self.abort(request_id, AbortCause.BACKPRESSURE)
-
-    def _note_end(self) -> None:
-        """Nobody waits for a thread that has ended."""
-        self._thread_ended.set()
-        while self._forgetting:
-            self._forgetting.popleft().set()
-
-    def _break_off(self, failure: str) -> None:
-        self._failure = failure
-        end = StreamEnd(status="failed", abort_cause=AbortCause.ERROR.value, error=failure)
-        self._deliver({request_id: StreamChunk(end=end) for request_id in self._deliveries})
-
-
-def _repeat_here(work: Callable[[], bool]) -> None:
-    """As `repeat_on_compute_thread`, on the caller's own thread."""
-    while work():
-        pass
+    def _wake(self) -> None:
+        if self._steps is not None:
+            self._steps.wake()

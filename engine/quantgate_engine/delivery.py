@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import Enum
 
 from quantgate_engine.outputs import StreamChunk
-from quantgate_engine.request import AbortCause
+from quantgate_engine.request import AbortCause, Request
 
 
 class DeliveryState(Enum):
@@ -20,9 +20,13 @@ class DeliveryState(Enum):
 
 
 class Delivery:
-    """One reader's queue, of at most `limit` chunks (None: any number). Used on the event loop's thread only."""
+    """One reader's queue, of at most `limit` chunks (None: any number). Used on the event loop's thread only.
+
+    `request` is the one whose chunks it takes, from the moment at which the engine has taken that in.
+    """
 
     def __init__(self, limit: int | None = None) -> None:
+        self.request: Request | None = None
         self.state = DeliveryState.SILENT
         self._limit = limit
         self._overflowed = False

@@ -81,9 +81,10 @@ class _WatchedEvent(threading.Event):
 
 def test_an_idle_engine_does_not_spin() -> None:
     async def scenario(engine: AsyncLLM) -> None:
-        await engine.stop()
-        engine._wake = watched = _WatchedEvent()
-        await engine.start()
+        steps, watched = engine._steps, _WatchedEvent()
+        assert steps is not None
+        steps._wake, earlier = watched, steps._wake
+        earlier.set()
         await read(engine, "a", 3, 5)
         # A thread that spins passes the limit within this moment; one that sleeps never does, however long it is.
         assert not await asyncio.to_thread(watched.spinning.wait, 0.1)
