@@ -38,7 +38,8 @@ def test_ten_thousand_requests_leave_nothing_behind() -> None:
     # In each cycle three times the capacity arrives for a second: more wait than can run.
     assert soak.peak_waiting > CONFIG.max_active_requests
     assert all(0.5 < window.kv_utilization <= 1 for window in soak.windows)
-    assert growth(soak.windows, lambda window: window.python_blocks) < 1.1
+    # Some 9,000 blocks live, give or take a thousand; one that each request left behind would make it 1.5 and more.
+    assert growth(soak.windows, lambda window: window.python_blocks) < 1.2
     del soak, totals
     assert living_requests() == before
 
@@ -54,7 +55,7 @@ def test_a_leak_shows_in_the_growth_of_memory(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(LiveRequests, "give_up", keep)
     soak = Soak(requests=4_000, seed=SEED, cycle_s=6.0)
     soak.run()
-    assert growth(soak.windows, lambda window: window.python_blocks) > 1.1
+    assert growth(soak.windows, lambda window: window.python_blocks) > 1.2
 
 
 def test_streams_that_are_left_early_leave_neither_tasks_nor_threads_nor_blocks() -> None:
