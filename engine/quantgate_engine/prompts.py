@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quantgate_engine.argument_checks import is_whole
+from quantgate_engine.chat_messages import ChatMessage, for_template, is_message, require_characters
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.shown import shown
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-ChatMessage = Mapping[str, Any]
 Prompt = str | Sequence[int] | Sequence[ChatMessage]
 """Text, token ids, or chat messages (`role` and `content`)."""
 
@@ -31,37 +31,26 @@ def encode_prompt(
     """Token ids of a prompt: text as the tokenizer encodes it by default, chat messages through the model's template.
 
     The template opens the assistant's turn, and reads `template_arguments` beside the messages. add_special_tokens
-    concerns text alone. Raises ConfigurationError where the prompt is of none of these kinds, or where the model has no
-    template or refuses the messages.
+    concerns text alone. Raises ConfigurationError where the prompt is of none of these kinds, a message has another
+    role or no text, or the model has no template or its template refuses the messages.
     """
     if isinstance(prompt, str):
-        _require_characters(prompt)
+        require_characters(prompt, "A prompt")
         return tuple(tokenizer(prompt, add_special_tokens=add_special_tokens)["input_ids"])
     items: list[Any] = (
-        list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, bytes | bytearray) else [None]
+        list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, bytes | bytearray | Mapping) else [None]
     )
     if all(is_whole(item) for item in items):
         return tuple(int(item) for item in items)
-    if not all(isinstance(item, Mapping) and {"role", "content"} <= item.keys() for item in items):
+    if not all(map(is_message, items)):
         raise ConfigurationError(
             "A prompt is a string, a list of token ids, or a list of chat messages with `role` and `content`; "
             f"got {shown(prompt)}."
         )
     if tokenizer.chat_template is None:
         raise ConfigurationError("The model has no chat template; give the prompt as a string or as token ids.")
-    messages = [dict(item) for item in items]
+    messages = [for_template(item, f"message {number} of a chat") for number, item in enumerate(items)]
     return _apply_template(tokenizer, messages, template_arguments or {}, opens=True)
-
-
-def _require_characters(text: str) -> None:
-    """Half a surrogate pair is no character, and no tokenizer takes it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as wrong:
-        raise ConfigurationError(
-            f"A prompt has {shown(text[wrong.start])} at position {wrong.start}, which is no character; expected text "
-            "that UTF-8 can hold."
-        ) from None
 
 
 def require_template_variables(tokenizer: PreTrainedTokenizerFast, arguments: Mapping[str, Any]) -> None:

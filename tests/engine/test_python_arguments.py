@@ -78,12 +78,57 @@ def test_sequences_of_any_kind_are_taken_and_a_lone_stop_string_is_one() -> None
         ([[1.5]], r"A prompt is .*; got \[1\.5\]"),
         ([[True]], r"A prompt is .*; got \[True\]"),
         (["w7 \ud800"], r"A prompt has '\\ud800' at position 3, which is no character"),
+        ([{7: 8}], r"A prompt is .*; got \{7: 8\}"),
+        ([{"role": "user", "content": "w7"}], "A prompt is .*; got {'role': 'user'"),
+        ([[{"role": "user"}]], r"A prompt is .*; got \[\{'role': 'user'\}\]"),
+        ([[{"content": "w7"}]], r"A prompt is .*; got \[\{'content'"),
+        ([[{"role": "user", "content": "w7"}, 7]], r"A prompt is .*; got \[\{'role'"),
+        ([[]], "has an empty prompt; expected at least 1 token"),
     ],
 )
 def test_what_is_no_prompt_is_refused(llm: LLM, prompts: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         llm.generate(prompts, SHORT)
     assert llm.take_steps() == []
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        (
+            {"role": "foo", "content": "w7"},
+            "The role of message 1 of a chat is 'foo'; expected one of system, developer, user, assistant, tool, "
+            "function.",
+        ),
+        ({"role": None, "content": "w7"}, "The role of message 1 of a chat is None; expected one of system"),
+        ({"role": ["user"], "content": "w7"}, "The role of message 1 of a chat is ['user']; expected one of system"),
+        ({"role": "user", "content": None}, "The content of message 1 of a chat is None; expected a text, or a list"),
+        ({"role": "user", "content": 3}, "The content of message 1 of a chat is 3; expected a text"),
+        ({"role": "assistant", "content": 3}, "The content of message 1 of a chat is 3; expected a text"),
+        ({"role": "user", "content": ["w7"]}, "The content of message 1 of a chat is ['w7']; expected a text, or a l"),
+        ({"role": "user", "content": [{"type": "image_url"}]}, "The content of message 1 of a chat is [{'type': 'im"),
+        ({"role": "user", "content": [{"type": "text", "text": 3}]}, "The content of message 1 of a chat is [{"),
+        ({"role": "user", "content": "w7 \ud800"}, "The content of message 1 of a chat has '\\ud800' at position 3"),
+    ],
+)
+def test_a_message_with_another_role_or_no_text_is_refused_before_a_template_writes_it(
+    llm: LLM, message: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        llm.generate([[{"role": "user", "content": "w7"}, message]], SHORT)
+    assert str(refused.value).startswith(sentence)
+    assert llm.take_steps() == []
+
+
+def test_parts_of_text_are_one_text_and_an_assistants_message_may_have_none(llm: LLM) -> None:
+    chat: Any = [
+        {"role": "user", "content": [{"type": "text", "text": "w7"}, {"type": "text", "text": "w8"}]},
+        {"role": "assistant", "tool_calls": []},
+        {"role": "assistant", "content": None},
+        {"role": "user", "content": ""},
+    ]
+    [output] = llm.generate([chat], SHORT)
+    assert output.prompt_token_ids == (3, 7, 8, 3, 3, 3, 4)
 
 
 @pytest.mark.parametrize("params", [{"max_tokens": 3}, [None], 3, "greedy"])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quantgate_engine.chat_messages import ChatMessage
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.prompts import ChatMessage, require_template_variables
+from quantgate_engine.prompts import require_template_variables
 from quantgate_engine.server.api_error import ApiError, bad_request
 from quantgate_engine.server.service import Service
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from quantgate_engine.async_llm import AsyncLLM
+from quantgate_engine.chat_messages import ChatMessage
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.base import TokenScore
 from quantgate_engine.llm import LLM
-from quantgate_engine.prompts import ChatMessage, Prompt, encode_prompt, turn_starts
+from quantgate_engine.prompts import Prompt, encode_prompt, turn_starts
 from quantgate_engine.sampling.seeds import derived_seed
 from quantgate_engine.server.api_error import ApiError, bad_request
 from quantgate_engine.server.gate import Gate

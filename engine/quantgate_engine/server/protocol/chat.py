@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 from typing_extensions import override
 
+from quantgate_engine.chat_messages import Role
 from quantgate_engine.server.protocol.forms import LIST, TEXT, text_or_list
 from quantgate_engine.server.protocol.generation import MAX_INTEGER, Alternatives, GenerationRequest
-
-Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
-"""OpenAI's, old ones too. A template that knows fewer refuses the others itself."""
 
 
 class TextPart(BaseModel):
