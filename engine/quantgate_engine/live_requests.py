@@ -116,7 +116,7 @@ class LiveRequests:
             waited_s = (now_ns - request.arrived_ns) / 1e9
             request.error = (
                 f"Request {shown_name(request.request_id)} was rejected after waiting {waited_s:.3g} s for room; the "
-                f"limit is {self._config.admission.max_wait_s:g} s. Send it again later."
+                f"limit max_wait_s is {self._config.admission.max_wait_s:g} s. Send it again later."
             )
             self._end(request, RequestState.REJECTED, result)
 

@@ -160,6 +160,31 @@ def test_a_request_above_the_cap_on_kv_tokens_is_rejected_with_the_numbers() -> 
     )
 
 
+def test_the_cap_on_kv_tokens_is_named_also_where_the_pool_is_too_small_by_itself() -> None:
+    engine = CachedEngine(num_blocks=8, admission=AdmissionSettings(max_kv_tokens=16))
+    engine.add("a", prompt(30), max_tokens=5)
+    engine.step()
+    assert "need 36 KV tokens in blocks, above the cap max_kv_tokens of 16; raise" in str(engine.ended["a"].error)
+    larger = CachedEngine(num_blocks=8, admission=AdmissionSettings(max_kv_tokens=400))
+    larger.add("a", prompt(30), max_tokens=5)
+    larger.step()
+    assert "need 9 KV blocks of 4 tokens, and the pool has 8; raise num_kv_blocks" in str(larger.ended["a"].error)
+
+
+@pytest.mark.parametrize(("cap", "named"), [(32, ", max_kv_tokens: 32"), (48, ""), (None, "")])
+def test_who_is_sent_away_learns_of_the_cap_that_leaves_no_room(cap: int | None, named: str) -> None:
+    """4 blocks each: under the cap two fit, and three into the pool."""
+    settings = AdmissionSettings(over_cap="reject", max_kv_tokens=cap)
+    engine = CachedEngine(num_blocks=12, max_step_tokens=64, admission=settings)
+    for i in range(4):
+        engine.add(f"r{i}", prompt(8, i), max_tokens=9)
+    engine.step()
+    assert engine.ended["r3"].error == (
+        "Request r3 was rejected: it finds too few KV blocks to start (needed: 4, free: 0, kept back of those: 0"
+        f"{named}); send it again later."
+    )
+
+
 def test_reject_sends_away_who_finds_no_room_and_takes_who_does() -> None:
     engine = CachedEngine(num_blocks=12, max_step_tokens=64, admission=AdmissionSettings(over_cap="reject"))
     for i in range(5):
@@ -199,7 +224,7 @@ def test_queue_rejects_who_has_waited_for_too_long_and_nobody_who_has_run() -> N
     assert ended.state is RequestState.REJECTED
     assert ended.error is not None
     assert ended.error.startswith("Request waits was rejected after waiting 2")
-    assert "the limit is 2e-05 s" in ended.error
+    assert "the limit max_wait_s is 2e-05 s" in ended.error
     assert engine.run()["long"].state is RequestState.FINISHED
 
 

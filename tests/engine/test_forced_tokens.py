@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.engine.byte_tokenizer import END, VOCABULARY, save_byte_tokenizer
 from tests.engine.simulation import Simulation, prompt
@@ -10,6 +12,7 @@ from tests.engine.tiny_model import save_tiny_model
 from quantgate_engine import LLM, SamplingParams
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.sampling.seeds import derived_seed
+from quantgate_engine.shown import shown
 
 PROMPT = [7, 8, 9, 120, 33]
 FORCED = (40, END, 41, 200, END, 42)
@@ -106,10 +109,20 @@ def test_settings_that_do_not_go_together_are_refused(settings: dict[str, object
         SamplingParams(**settings)
 
 
-def test_a_forced_token_that_the_model_does_not_have_is_refused(llm: LLM) -> None:
-    params = SamplingParams(max_tokens=1, forced_token_ids=(VOCABULARY,))
-    with pytest.raises(ConfigurationError, match=f"token ids from {VOCABULARY} to {VOCABULARY} in forced_token_ids"):
-        llm.generate([PROMPT], params)
+@pytest.mark.parametrize("token_id", [VOCABULARY, -1, 10**5000], ids=["next", "negative", "endless"])
+@pytest.mark.parametrize("field", ["forced_token_ids", "stop_token_ids", "logit_bias"])
+def test_a_token_that_the_model_does_not_have_is_refused(llm: LLM, field: str, token_id: int) -> None:
+    params: dict[str, Any] = {field: {token_id: 1.0} if field == "logit_bias" else (token_id,)}
+    written = shown(token_id)
+    llm.take_steps()
+    with pytest.raises(ConfigurationError, match=f"has token ids from {written} to {written} in {field}; expected 0 t"):
+        llm.generate([PROMPT], SamplingParams(max_tokens=1, **params))
+    assert llm.take_steps() == []
+
+
+def test_the_last_token_of_the_vocabulary_may_stop(llm: LLM) -> None:
+    [output] = llm.generate([PROMPT], SamplingParams(max_tokens=2, stop_token_ids=(0, VOCABULARY - 1)))
+    assert output.token_ids
 
 
 def test_the_simulator_follows_forced_tokens_through_chunks_and_batches() -> None:

@@ -14,7 +14,7 @@ from quantgate_engine.scheduler.admission.crowd import Crowd
 from quantgate_engine.scheduler.admission.estimators import ESTIMATORS
 from quantgate_engine.scheduler.admission.over_cap import OVER_CAP_POLICIES
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings
-from quantgate_engine.shown import shown_name
+from quantgate_engine.shown import shown, shown_name
 
 
 class Admission:
@@ -75,13 +75,15 @@ class Admission:
         params = request.params
         for place, token_ids in (
             ("its prompt", request.prompt_range),
+            ("stop_token_ids", params.stop_token_ids),
             ("forced_token_ids", params.forced_token_ids),
             ("logit_bias", params.logit_bias),
         ):
             if token_ids and (min(token_ids) < 0 or max(token_ids) >= self._vocab_size):
+                lowest, highest = shown(min(token_ids)), shown(max(token_ids))
                 return (
-                    f"Request {shown_name(request.request_id)} has token ids from {min(token_ids)} to {max(token_ids)} "
-                    f"in {place}; expected 0 to {self._vocab_size - 1}, the model's vocabulary."
+                    f"Request {shown_name(request.request_id)} has token ids from {lowest} to {highest} in {place}; "
+                    f"expected 0 to {self._vocab_size - 1}, the model's vocabulary."
                 )
         self._policy.fit_context(request, self.max_sequence_tokens)
         prompt, output = len(request.prompt_token_ids), request.params.max_tokens
@@ -96,14 +98,15 @@ class Admission:
                 f"{sizes} make {prompt + output}, above the context limit of {self.caps.max_context_tokens}; "
                 "shorten the prompt or lower max_tokens."
             )
-        if needed > self._kv.num_blocks:
+        if self.capacity_blocks < self._kv.num_blocks:
+            # Of the two limits the one that is reached first: a larger pool alone would help nobody.
             return (
-                f"{sizes} need {needed} KV blocks of {self._kv.block_size} tokens, and the pool has "
-                f"{self._kv.num_blocks}; raise num_kv_blocks, shorten the prompt or lower max_tokens."
+                f"{sizes} need {needed * self._kv.block_size} KV tokens in blocks, above the cap max_kv_tokens of "
+                f"{self.caps.max_kv_tokens}; raise the cap, shorten the prompt or lower max_tokens."
             )
         return (
-            f"{sizes} need {needed * self._kv.block_size} KV tokens in blocks, above the cap max_kv_tokens of "
-            f"{self.caps.max_kv_tokens}; raise the cap, shorten the prompt or lower max_tokens."
+            f"{sizes} need {needed} KV blocks of {self._kv.block_size} tokens, and the pool has "
+            f"{self._kv.num_blocks}; raise num_kv_blocks, shorten the prompt or lower max_tokens."
         )
 
     def change_caps(self, caps: Caps) -> None:
@@ -131,11 +134,13 @@ class Admission:
             )
         taken = sum(self._kv.blocks_for(self.estimator.promise(other)) for other in ahead)
         if self._fitting_start(request, self._sharing.start_of(request), before, taken) is None:
-            free = min(self._kv.unpromised_blocks, self.capacity_blocks - self._kv.committed_blocks) - taken
+            under_cap = self.capacity_blocks - self._kv.committed_blocks
+            free = min(self._kv.unpromised_blocks, under_cap) - taken
+            cap = f", max_kv_tokens: {self.caps.max_kv_tokens}" if under_cap < self._kv.unpromised_blocks else ""
             return (
                 f"Request {shown_name(request.request_id)} was rejected: it finds too few KV blocks to start (needed: "
                 f"{self._kv.blocks_for(self.estimator.promise(request))}, free: {max(0, free)}, kept back of those: "
-                f"{self._watermark_blocks}); send it again later."
+                f"{self._watermark_blocks}{cap}); send it again later."
             )
         return None
 
