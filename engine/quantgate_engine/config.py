@@ -30,7 +30,7 @@ class EngineConfig:
     max_step_tokens: token budget of one step (decodes first, prefill chunks take the rest).
     block_size: token slots of one KV block.
     num_kv_blocks: blocks of the pool; None sizes it for `max_active_requests` full contexts of 2,048 tokens at most.
-    max_context_tokens: longest prompt plus output; None takes the model's limit.
+    max_context_tokens: longest prompt plus output, at most the model's limit; None takes that.
     threads: compute threads; None leaves the library's default.
     max_overtakes: later requests that may be admitted before a waiting one that does not fit; then all wait for it.
     kernel_set: `auto` takes the fastest that runs here; `reference` and `cpu` ask for one.

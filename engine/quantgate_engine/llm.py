@@ -71,8 +71,8 @@ class LLM:
 
     @property
     def max_context_tokens(self) -> int:
-        """Longest prompt plus output that this engine serves."""
-        return self._executor.max_context_tokens
+        """Longest prompt plus output that this engine serves: by the model, the settings, and alone in the KV cache."""
+        return self.core.max_sequence_tokens
 
     @property
     def vocab_size(self) -> int:

@@ -250,6 +250,7 @@ def test_an_unexpected_error_is_one_sentence_with_exit_code_3(suite, quantgate, 
         (("policy: policy.yaml", "policy: nowhere"), "policy 'nowhere' is neither a file nor a bundled policy"),
         (("scheme: int8-w8a16", "scheme: int3"), "int3"),
         (("max_context_tokens: 128", "max_context_tokens: 6"), "requests do not fit the context of 6 tokens"),
+        (("max_context_tokens: 128", "max_context_tokens: 9999"), "max_context_tokens is 9999; expected at most "),
         (("blocks: 2", "transforms: [{kind: window, start_s: 99, length_s: 1}]"), "leaves none of 16 requests"),
     ],
 )

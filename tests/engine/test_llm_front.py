@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 from quantgate_engine import LLM, AsyncLLM, EngineConfig, SamplingParams
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.compute_thread import THREAD_NAME
+from quantgate_engine.scheduler.admission.settings import AdmissionSettings
 
 GREEDY = SamplingParams(max_tokens=12, ignore_eos=True)
 
@@ -140,6 +142,36 @@ def test_a_prompt_that_cannot_run_is_refused_before_any_other_starts(llm: LLM, p
     with pytest.raises(ConfigurationError, match=message):
         llm.generate([[7, 8], prompt], GREEDY)
     assert llm.take_steps() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "longest"),
+    [
+        ({}, 512),
+        ({"max_context_tokens": 40}, 40),
+        ({"num_kv_blocks": 6}, 25),
+        ({"num_kv_blocks": 200}, 512),
+        ({"admission": AdmissionSettings(max_kv_tokens=18)}, 17),
+    ],
+)
+def test_the_longest_context_is_what_runs_and_one_more_does_not(
+    folder: Path, settings: dict[str, Any], longest: int
+) -> None:
+    """By the model, the setting, the KV cache or its cap; a sequence's last token needs no room in the cache."""
+    llm = LLM(folder, scheme="fp32", block_size=4, **settings)
+    assert llm.max_context_tokens == longest
+    [output] = llm.generate([[7] * (longest - 2)], SamplingParams(max_tokens=2, ignore_eos=True))
+    assert len(output.token_ids) == 2
+    with pytest.raises(ConfigurationError, match="can never run"):
+        llm.generate([[7] * (longest - 2)], SamplingParams(max_tokens=3, ignore_eos=True))
+
+
+def test_a_context_above_the_models_own_is_refused_with_both_numbers(folder: Path) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        LLM(folder, scheme="fp32", max_context_tokens=9999)
+    assert str(refused.value) == (
+        "max_context_tokens is 9999; expected at most 512, the longest context of the model; lower it, or leave it out."
+    )
 
 
 def test_chat_without_a_template_is_refused_in_one_sentence(tmp_path: Path) -> None:

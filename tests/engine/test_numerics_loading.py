@@ -194,8 +194,10 @@ def test_limits_come_from_the_settings_and_never_exceed_the_models(folder: Model
     assert (executor.max_context_tokens, executor.num_blocks) == (512, 3 * 32)
     executor = load(folder, max_active_requests=3, max_context_tokens=100, block_size=8)
     assert (executor.max_context_tokens, executor.num_blocks, executor.block_size) == (100, 3 * 13, 8)
-    executor = load(folder, max_context_tokens=9999, num_kv_blocks=5)
+    executor = load(folder, max_context_tokens=512, num_kv_blocks=5)
     assert (executor.max_context_tokens, executor.num_blocks) == (512, 5)
+    with pytest.raises(ConfigurationError, match="max_context_tokens is 513; expected at most 512, the longest contex"):
+        load(folder, max_context_tokens=513)
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,11 @@ def test_pools_over_one_model_share_its_weights_and_draw_what_transformers_draws
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ([bulk()], "engine settings of the first pool, bulk, are not those that the model was loaded with"),
+        (
+            [bulk()],
+            "^The engine settings of the first pool, bulk, are not those that the model was loaded with .they differ "
+            "in max_active_requests, max_step_tokens, max_context_tokens, kernel_set.; load it with the first pool's s",
+        ),
         (
             [_first(), bulk(engine=_reference(kernel_set="cpu"))],
             "EngineConfig.kernel_set of pool bulk is 'cpu'; expected 'reference', as for the first pool",
@@ -233,6 +237,17 @@ def test_a_pool_that_names_no_longest_context_takes_that_of_the_model_as_it_was_
     first = fast(engine=_reference(max_context_tokens=100))
     pools = pools_over(LLM(folder, scheme="fp32", config=first.engine), [first, bulk(engine=_reference())])
     assert [pool.core.caps.max_context_tokens for pool in pools] == [100, 100]
+
+
+def test_a_first_pool_with_a_small_cache_does_not_shorten_the_contexts_of_the_others(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUANTGATE_CACHE", str(tmp_path / "cache"))
+    first = fast(engine=_reference(num_kv_blocks=4, block_size=8))
+    llm = LLM(folder, scheme="fp32", config=first.engine)
+    pools = pools_over(llm, [first, bulk(engine=_reference(num_kv_blocks=200))])
+    assert llm.max_context_tokens == 4 * 8 + 1
+    assert [pool.core.max_sequence_tokens for pool in pools] == [4 * 8 + 1, 512]
 
 
 def test_a_cache_that_memory_cannot_hold_is_told(llm: LLM) -> None:

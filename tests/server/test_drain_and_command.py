@@ -97,7 +97,7 @@ def _process(command: list[str], environment: dict[str, str] | None = None) -> I
 
 def test_the_command_serves_with_a_key_and_ends_with_zero(byte_model: Path) -> None:
     options = ["--port", "0", "--served-model-name", "mine", "--api-key-env", "TEST_SERVE_KEY", "--json",
-        "--max-context-tokens", "9999"]  # fmt: skip
+        "--max-context-tokens", "256", "--num-kv-blocks", "8"]  # fmt: skip
     with _process(_command(byte_model, *options), {"TEST_SERVE_KEY": "one, two"}) as process:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
@@ -114,7 +114,8 @@ def test_the_command_serves_with_a_key_and_ends_with_zero(byte_model: Path) -> N
         _, errors = process.communicate(timeout=LIMIT_S)
         assert process.returncode == 0
         assert errors.splitlines() == [
-            "Note: max_context_tokens is 9,999, above the model's own limit; 512 hold.",
+            "Note: max_context_tokens is 256, but num_kv_blocks or max_kv_tokens leave a request 129 tokens; longer "
+            "ones are refused.",
             f"serving on {ready['url']} (mine, fp32)",
             "stopping: no request is running",
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.kv_format import KVFormat
 from quantgate_engine.executor.machine_limits import require_memory
 from quantgate_engine.model.config import DecoderConfig
@@ -14,8 +15,14 @@ HOST = torch.device("cpu")
 
 
 def context_limit(config: EngineConfig, model_limit: int) -> int:
-    """Longest prompt plus output: the setting, and never more than the model was trained for."""
-    return min(config.max_context_tokens or model_limit, model_limit)
+    """Longest prompt plus output. Raises ConfigurationError where the setting is above what the model was made for."""
+    asked = config.max_context_tokens
+    if asked is not None and asked > model_limit:
+        raise ConfigurationError(
+            f"max_context_tokens is {asked}; expected at most {model_limit}, the longest context of the model; lower "
+            "it, or leave it out."
+        )
+    return model_limit if asked is None else asked
 
 
 def require_cache_fits(config: EngineConfig, model: DecoderConfig, kv_format: KVFormat, device: torch.device) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.errors import ConfigurationError
@@ -12,6 +12,7 @@ from quantgate_engine.router.pool import Pool
 from quantgate_engine.router.settings import PoolSettings, check_pools
 from quantgate_engine.setting_checks import require
 
+_SETTINGS = tuple(field.name for field in fields(EngineConfig))
 _SETTLED_AT_LOADING = ("threads", "kernel_set", "deterministic", "kv_dtype")
 
 
@@ -26,9 +27,10 @@ def pools_over(llm: LLM, settings: Sequence[PoolSettings]) -> tuple[Pool, ...]:
     check_pools(settings)
     first, *others = settings
     if first.engine != llm.config:
+        unlike = [name for name in _SETTINGS if getattr(first.engine, name) != getattr(llm.config, name)]
         raise ConfigurationError(
-            f"The engine settings of the first pool, {first.name}, are not those that the model was loaded with; load "
-            "it with the first pool's settings."
+            f"The engine settings of the first pool, {first.name}, are not those that the model was loaded with "
+            f"(they differ in {', '.join(unlike)}); load it with the first pool's settings."
         )
     beside = [replace(pool, engine=_over_the_same(llm, pool)) for pool in others]
     return Pool(first, llm.core), *(_beside(llm, pool) for pool in beside)
@@ -50,11 +52,13 @@ def _over_the_same(llm: LLM, pool: PoolSettings) -> EngineConfig:
             getattr(pool.engine, field),
             f"{settled!r}, as for the first pool: pools share one loaded model",
         )
-    longest = pool.engine.max_context_tokens or llm.max_context_tokens
+    # The context alone: this pool has a KV cache of its own, which may be larger than the first pool's.
+    settled = llm.core.executor.max_context_tokens
+    longest = pool.engine.max_context_tokens or settled
     require(
-        longest <= llm.max_context_tokens,
+        longest <= settled,
         f"EngineConfig.max_context_tokens of pool {pool.name}",
         longest,
-        f"at most {llm.max_context_tokens}, the first pool's; let the first pool take the longest contexts",
+        f"at most {settled}, the first pool's; let the first pool take the longest contexts",
     )
     return replace(pool.engine, max_context_tokens=longest)

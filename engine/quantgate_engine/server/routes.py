@@ -37,7 +37,7 @@ def model_router(service: Service) -> APIRouter:
             "max_model_len": service.engine.max_sequence_tokens,
             "quantgate": loaded
             | {
-                "max_context_tokens": service.llm.max_context_tokens,
+                "max_context_tokens": service.engine.max_sequence_tokens,
                 "slo_classes": service.engine.slo_classes,
                 "pools": [_pool_entry(name, pool) for name, pool in service.engine.pool_states.items()],
             },

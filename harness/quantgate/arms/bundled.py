@@ -42,7 +42,8 @@ def open_bundled_arm(
         replay=ReplayArm(arm.arm_id, arm.role, target),
         quality_model=BundledEngineModel(llm),
         tokenizer=llm.tokenizer,
-        max_context_tokens=llm.max_context_tokens,
+        # By the context alone: what the KV cache and its cap make of a request is what a run measures.
+        max_context_tokens=llm.core.executor.max_context_tokens,
         model=ModelManifest(
             name=info.name,
             weights_sha256=info.weights_sha256,

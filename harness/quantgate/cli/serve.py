@@ -99,7 +99,7 @@ def serve(
     with bind(host, port) as listening:
         loaded = load_engine(model, scheme, settings)
         info = loaded.llm.info
-        _tell_context_limit(console, settings.max_context_tokens, loaded.llm.max_context_tokens)
+        _tell_context_limit(console, settings.max_context_tokens, loaded.core.max_sequence_tokens)
         server = ServerSettings(
             served_name=served_model_name or info.name,
             api_keys=api_keys,
@@ -125,9 +125,13 @@ def serve(
         run_server(create_app(loaded.llm, server, core=loaded.core), listening, ready, draining)
 
 
-def _tell_context_limit(console: Console, asked: int | None, holds: int) -> None:
-    if asked is not None and asked > holds:
-        _tell(console, f"Note: max_context_tokens is {asked:,}, above the model's own limit; {holds:,} hold.")
+def _tell_context_limit(console: Console, asked: int | None, served: int) -> None:
+    if asked is not None and asked > served:
+        _tell(
+            console,
+            f"Note: max_context_tokens is {asked:,}, but num_kv_blocks or max_kv_tokens leave a request {served:,} "
+            "tokens; longer ones are refused.",
+        )
 
 
 def _farewell(waiting: int, drain_seconds: float) -> str:
