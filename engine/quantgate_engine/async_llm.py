@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
 
 from quantgate_engine.argument_checks import refuse_argument, require_count, require_kind, token_ids_of
 from quantgate_engine.delivery import Delivery
@@ -18,6 +20,7 @@ from quantgate_engine.step_record import StepRecord
 from quantgate_engine.step_result import StepLoad
 from quantgate_engine.step_thread import StepThread
 from quantgate_engine.stepped_engine import SteppedEngine
+from quantgate_engine.text.stream_stop import StreamStop
 
 
 class AsyncLLM:
@@ -37,7 +40,8 @@ class AsyncLLM:
             raise refuse_argument("AsyncLLM: llm", llm, "an LLM, or an engine that steps as its core does")
         require_count("AsyncLLM: max_unread_chunks", max_unread_chunks, 1, optional=True)
         self._core: SteppedEngine = llm.core if isinstance(llm, LLM) else llm
-        self._on_compute_thread = isinstance(llm, LLM)
+        self._llm = llm if isinstance(llm, LLM) else None
+        self._on_compute_thread = self._llm is not None
         self._max_unread_chunks = max_unread_chunks
         self._steps: StepThread | None = None
 
@@ -76,10 +80,12 @@ class AsyncLLM:
         """Yields the request's tokens as they are drawn; the last chunk, and only it, has its `end` set.
 
         The request arrives at the engine when the first chunk is asked for. Closing the iterator early (or cancelling
-        the task that waits on it) is a disconnect: its blocks are free at the end of the running step. Raises RunError
-        where the engine is not running, ConfigurationError where a live request has the same id or an argument is of
-        another kind.
+        the task that waits on it) is a disconnect: its blocks are free at the end of the running step. The token that
+        completes one of `params.stop` is the last. Raises RunError where the engine is not running, ConfigurationError
+        where a live request has the same id, an argument is of another kind, or there are stop strings and no LLM, to
+        whose text they belong.
         """
+        stop = await self._stop_strings(request_id, params)
         steps = self._steps
         if steps is None or steps.is_ending or steps.failure is not None:
             raise RunError(f"The engine takes no requests: {self.failure or 'it is not running'}.")
@@ -96,7 +102,9 @@ class AsyncLLM:
                 if chunk.end is not None:
                     # The request has ended: its id is free before the reader has closed this generator.
                     del steps.deliveries[request_id]
-                yield chunk
+                shown = chunk if stop is None else stop.read(chunk)
+                if shown is not None:
+                    yield shown
                 if chunk.end is not None:
                     return
         finally:
@@ -179,6 +187,20 @@ class AsyncLLM:
     def kv_stays(self) -> list[KVHolding]:
         """Who holds KV blocks, and of those that have let go who held most of them; while the engine is stopped."""
         return [*self._core.kv_holdings(), *self._core.kv_greatest_holders()]
+
+    async def _stop_strings(self, request_id: str, params: SamplingParams) -> StreamStop | None:
+        # What is of another kind is refused with the rest of the request.
+        if not isinstance(params, SamplingParams) or not params.stop:
+            return None
+        llm = self._llm
+        if llm is None:
+            raise ConfigurationError(
+                "SamplingParams.stop holds strings, and this engine knows tokens alone; expected stop_token_ids, or an "
+                "AsyncLLM over an LLM."
+            )
+        # Beside the event loop: the first time it is read from its files.
+        tokenizer = await asyncio.to_thread(lambda: llm.tokenizer)
+        return StreamStop(tokenizer, params.stop, partial(self.finish, request_id))
 
     def _wake(self) -> None:
         if self._steps is not None:

@@ -43,8 +43,8 @@ class SamplingParams:
     of tokens that were drawn, frequency_penalty once for each time; logit_bias maps token ids to what is added to their
     logits. `sampling/adjustments.py` has the formulas; greedy choices are subject to them too.
     `stop` ends the request where one of the strings comes up in its text; the text is cut before it. A lone string is
-    one of them, as in OpenAI's interface. Strings need text, so the fronts that make text look for them
-    (`LLM.generate`, the server), not the engine's core.
+    one of them, as in OpenAI's interface. Strings need text, so the fronts that have a tokenizer look for them
+    (`LLM.generate`, `AsyncLLM.stream` over an LLM, the server), not the engine's core.
     `forced_token_ids` is a continuation to decode as given, of exactly `max_tokens` tokens: nothing is chosen, no token
     stops it, and log-probabilities are those that the model gives these tokens.
     `logprobs` asks for the log-probability of each chosen token and of that many most likely alternatives

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from quantgate_engine.errors import RunError
 from quantgate_engine.executor.base import SampledToken
@@ -67,7 +67,9 @@ async def generate(service: Service, choice: Choice, usage: Usage, offset: int =
         yield Piece(choice.index, finish_reason="length")
         return
     reading = _Reading(service, choice, choice.params, usage, offset)
-    stream = service.engine.stream(choice.request_id, choice.prompt_token_ids, choice.params, choice.terms)
+    # Stop strings are looked for here, where the text is made anyway.
+    params = replace(choice.params, stop=())
+    stream = service.engine.stream(choice.request_id, choice.prompt_token_ids, params, choice.terms)
     try:
         async with aclosing(stream) as chunks:
             async for chunk in chunks:
