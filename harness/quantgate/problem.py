@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from quantgate.checked_words import without_kind
 from quantgate.locations import Location, child_at, field_name
 from quantgate.placed_error import PlacedError
 from quantgate_engine.shown import cut, on_one_line, shown
@@ -135,7 +136,7 @@ def _expected(detail: Mapping[str, Any]) -> str:
         words, key = _LIMITS[kind]
         limit = detail["ctx"][key]
         return words.format(int(limit) if isinstance(limit, float) and limit.is_integer() else limit)
-    return _EXPECTED.get(kind, str(detail["msg"]).removeprefix("Input should be ").rstrip("."))
+    return _EXPECTED.get(kind, without_kind(str(detail["msg"])).removeprefix("Input should be ").rstrip("."))
 
 
 def _location(detail: Mapping[str, Any]) -> Location:

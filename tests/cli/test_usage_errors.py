@@ -30,6 +30,16 @@ def quantgate(monkeypatch, capsys):
         (["replay", "x", "--sped", "3"], "No such option: --sped", "quantgate replay"),
         (["judge", "x", "--items", "0"], "Invalid value for '--items'", "quantgate judge"),
         (["run", "--blocks", "x"], "Invalid value for '--blocks'", "quantgate run"),
+        (
+            ["serve", "x", "--kernel-set", "triton"],
+            "Invalid value for '--kernel-set': 'triton' is not one of 'auto', 'reference', 'cpu'",
+            "quantgate serve",
+        ),
+        (
+            ["bench", "--kv-dtype", "Value error, x"],
+            "Invalid value for '--kv-dtype': 'Value error, x' is not one of 'auto', 'int8'",
+            "quantgate bench",
+        ),
         (["review"], "Missing command", "quantgate review"),
         (["policy", "chek"], "No such command 'chek'", "quantgate policy"),
     ],

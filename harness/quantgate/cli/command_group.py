@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 from typing_extensions import override
 
+from quantgate.checked_words import without_kind
 from quantgate_engine.errors import ConfigurationError
 
 
@@ -48,5 +49,7 @@ def _told_in_one_sentence() -> Iterator[None]:
     except TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "quantgate"
+        # The framework reads values by pydantic.
+        error.message = without_kind(error.message)
         what = " ".join(error.format_message().split()).rstrip(".")
         raise ConfigurationError(f"{what}; `{command} --help` tells what is expected.") from None

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from quantgate.checked_words import without_kind
 from quantgate.locations import field_name
 from quantgate.traces.native_row import native_json_schema
 
@@ -16,6 +17,7 @@ _FOUND_LIMIT = 60
 def explain_row_error(error: ValidationError, source: str, line: int) -> str:
     """The first problem of the row as one sentence; one problem is enough to act on."""
     problem = error.errors(include_url=False)[0]
+    told = without_kind(problem["msg"])
     where = f"{source}, line {line}"
     location = tuple(part for part in problem["loc"] if not _is_union_tag(part))
     field = field_name(location)
@@ -25,11 +27,11 @@ def explain_row_error(error: ValidationError, source: str, line: int) -> str:
         reason = problem["ctx"]["error"].replace(" at line 1 column", " at column")
         return f"{where}: expected one JSON object, got text that is not JSON ({reason})."
     if not location:
-        found = problem["msg"] if kind.endswith(("kinds", "session", "turn")) else "expected one JSON object"
+        found = told if kind.endswith(("kinds", "session", "turn")) else "expected one JSON object"
         return f"{where}: {found}."
     if kind == "extra_forbidden":
         return f"{where}, field {field}: expected only known fields; this one is not; remove it or check its spelling."
-    expected = _expectation(location) or problem["msg"]
+    expected = _expectation(location) or told
     if kind == "missing":
         return f"{where}, field {field}: expected {expected}, got nothing; add the field."
     return f"{where}, field {field}: expected {expected}, got {_show(problem['input'])}."
