@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.reader import ReaderError
 
-from quantgate.locations import Location
+from quantgate.locations import Location, field_name
 from quantgate.problem import Problem, first_problem, known_keys
 from quantgate.yaml_hints import hint_for_scalar, taken_for
 from quantgate.yaml_nodes import require_plain_nodes
@@ -78,6 +78,13 @@ def parse_yaml_model(text: str, model: type[Model], *, name: str) -> Model:
         hint = hint_for_scalar(node, problem.expected) if isinstance(node, yaml.ScalarNode) else ""
         problem = replace(problem, message=problem.message + hint)
         raise ConfigurationError(problem.sentence(f"{name}, line {line_number}")) from None
+
+
+def place_in(path: Path, location: Location) -> str:
+    """`suites/x.yaml, line 12, field gain.any`: where a file that was read states a key that its reader refuses."""
+    root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    assert root is not None, "an empty file states no key"
+    return f"{path}, line {_at(root, location, names_key=True)[1]}, field {field_name(location)}"
 
 
 class _Constructor(SafeConstructor):

@@ -66,6 +66,8 @@ def test_values_of_the_environment_stand_in_no_dump_and_no_repr() -> None:
         ("ready: {paths: [health]}", "field ready.paths.0: expected text that matches"),
         ("ready: {paths: []}", "field ready.paths: expected at least 1 items"),
         ("ready: {timeout_s: 0}", "field ready.timeout_s: expected a value above 0"),
+        ("ready: {timeout_s: .inf}", "field ready.timeout_s: expected a finite number, got inf"),
+        ("stop: {grace_s: .nan}", "field stop.grace_s: expected a "),
         ("stop: {signal: SIGSTOP}", "field stop.signal: expected 'SIGTERM'"),
         ("reset_prefix_cache: /reset", "field reset_prefix_cache: expected text that matches"),
         ("stop: {grace: 3}", "field stop.grace: unknown key, did you mean grace_s?"),

@@ -6,8 +6,10 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from quantgate.cli.engine_flags import EngineFlags
+from quantgate.cli.main import app
 from quantgate.engine_settings.engine import EngineSettings
 from quantgate.engine_settings.group import Group
 from quantgate.engine_settings.groups import (
@@ -143,6 +145,47 @@ def test_flags_go_before_the_file(tmp_path: Path) -> None:
     assert settings.cache.to_engine() == CacheSettings(prefix_sharing=True, session_seconds=2)
     assert EngineFlags(prefix_sharing=True).settings().cache.prefix_sharing
     assert EngineFlags().settings() == EngineSettings()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("threads: 1\ntimeouts: {request_s: 5}\n", "line 2, field timeouts"),
+        ("threads: 1\nblock_size: 8\ntimeouts:\n  drain_s: 5\n", "line 3, field timeouts"),
+        (
+            "pools:\n  - {name: a}\n  - name: b\n    engine:\n      block_size: 8\n      timeouts: {drain_s: 5}\n",
+            "line 6, field pools.1.engine.timeouts",
+        ),
+    ],
+)
+def test_a_server_refuses_timeouts_of_a_file_at_their_line(tmp_path: Path, text: str, place: str) -> None:
+    file = tmp_path / "engine.yaml"
+    file.write_text(text)
+    result = CliRunner().invoke(app, ["serve", "nothing", "--engine", str(file)])
+    assert isinstance(result.exception, ConfigurationError)
+    assert str(result.exception) == (
+        f"{file}, {place}: a server has --request-timeout and --drain-seconds for that; remove it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "threads: 1\ntimeouts:\n  request_s: 0",
+            "line 3, field timeouts.request_s: got 0.0, expected above 0",
+        ),
+        ("threads: 1\ntimeouts:\n  drain_s: .inf", "line 3, field timeouts.drain_s: expected a finite number, got inf"),
+        (
+            "pools:\n  - name: a\n    engine:\n      timeouts: {drain_s: -1}",
+            "line 4, field pools.0.engine.timeouts.d",
+        ),
+    ],
+)
+def test_a_timeout_that_no_engine_takes_is_told_at_its_line(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        read(text)
+    assert sentence in str(refused.value)
 
 
 def test_a_flag_that_does_not_fit_the_file_is_named(tmp_path: Path) -> None:

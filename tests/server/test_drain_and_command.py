@@ -177,7 +177,7 @@ def test_the_engine_may_stand_in_a_file_but_for_what_a_server_says_itself(
     assert app.state.service.llm.info.kv_dtype == "int8"
     assert app.state.service.engine.max_active_requests == 2 + 5
     file.write_text("timeouts: {request_s: 5}\n")
-    with pytest.raises(ConfigurationError, match=r"engine\.yaml, field timeouts: a server has"):
+    with pytest.raises(ConfigurationError, match=r"engine\.yaml, line 1, field timeouts: a server"):
         serve_command(str(byte_model), scheme="fp32", port=0, engine=file)
 
 

@@ -244,6 +244,11 @@ def test_a_url_that_cannot_be_used_is_told_without_secrets(url: str, said: str) 
     assert "secret" not in sentence
 
 
+@pytest.mark.parametrize("field", ["connect_timeout_s", "read_timeout_s"])
+def test_a_timeout_has_an_end(field: str) -> None:
+    assert problem(url=URL, **{field: float("inf")}) == f"arm, field {field}: expected a finite number, got inf."
+
+
 def test_the_settings_leave_the_traffic_alone() -> None:
     assert "stream is set by the replay itself" in problem(url=URL, extra_body={"stream": False})
     assert "does not take a prompt as messages" in problem(url=URL, api="completions", prompt_as="messages")

@@ -6,7 +6,8 @@ import ipaddress
 import json
 import os
 import re
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,6 +17,10 @@ from quantgate.cli.flag_groups import takes_flag_groups
 from quantgate.cli.flag_values import finite
 from quantgate_engine.errors import ConfigurationError
 from quantgate_kernels.kernel_set_names import KernelSetName
+
+if TYPE_CHECKING:
+    from quantgate.engine_settings.engine import EngineSettings
+    from quantgate.locations import Location
 
 SERVE_SCHEMA = "quantgate.serve/1"
 
@@ -92,10 +97,7 @@ def serve(
         threads=threads,
         kernel_set=kernel_set,
     )
-    if "timeouts" in settings.model_fields_set:
-        raise ConfigurationError(
-            f"{engine.engine}, field timeouts: a server has --request-timeout and --drain-seconds for that; remove it."
-        )
+    _refuse_timeouts(engine.engine, settings)
     with bind(host, port) as listening:
         loaded = load_engine(model, scheme, settings)
         info = loaded.llm.info
@@ -123,6 +125,20 @@ def serve(
             _tell(console, _farewell(waiting, drain_seconds))
 
         run_server(create_app(loaded.llm, server, core=loaded.core), listening, ready, draining)
+
+
+def _refuse_timeouts(file: Path | None, settings: EngineSettings) -> None:
+    """Only a file can state them."""
+    stated: list[Location] = [("timeouts",)] if "timeouts" in settings.model_fields_set else []
+    for number, pool in enumerate(settings.pools):
+        if "timeouts" in pool.engine.model_fields_set:
+            stated.append(("pools", number, "engine", "timeouts"))
+    if file is not None and stated:
+        from quantgate.validation import place_in
+
+        raise ConfigurationError(
+            f"{place_in(file, stated[0])}: a server has --request-timeout and --drain-seconds for that; remove it."
+        )
 
 
 def _tell_context_limit(console: Console, asked: int | None, served: int) -> None:

@@ -23,7 +23,7 @@ class EndpointSettings(BaseModel):
     there; a key that is null there takes the target's own key of that name out.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     url: str = Field(description="the server's root, such as http://localhost:8000; a /v1 at the end is understood")
     model: str | None = Field(None, min_length=1, description="null: the only model that the server lists")
