@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from quantgate_engine.argument_checks import is_whole, refuse_argument, require_kind
 from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.counted import counted
 from quantgate_engine.engine import EngineCore
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.compute_thread import on_compute_thread, repeat_on_compute_thread
@@ -108,7 +109,8 @@ class LLM:
         each = _each_params(params, len(prompts))
         if len(each) != len(prompts):
             raise ConfigurationError(
-                f"generate got {len(prompts)} prompts and {len(each)} SamplingParams; expected one, or one a prompt."
+                f"generate got {counted(len(prompts), 'prompt')} and {len(each)} SamplingParams; expected one, or one "
+                "a prompt."
             )
         token_ids = [encode_prompt(self.tokenizer, prompt) for prompt in prompts]
         request_ids = [f"generate-{next(self._request_numbers)}" for _ in prompts]

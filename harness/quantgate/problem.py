@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from quantgate.checked_words import without_kind
 from quantgate.locations import Location, child_at, field_name
 from quantgate.placed_error import PlacedError
+from quantgate_engine.counted import counted
 from quantgate_engine.shown import cut, on_one_line, shown
 
 _EXPECTED: dict[str, str] = {
@@ -45,15 +46,17 @@ _LIMITS: dict[str, tuple[str, str]] = {
     "greater_than_equal": ("a value of at least {}", "ge"),
     "less_than": ("a value below {}", "lt"),
     "less_than_equal": ("a value of at most {}", "le"),
-    "too_short": ("at least {} items", "min_length"),
-    "too_long": ("at most {} items", "max_length"),
-    "string_too_short": ("text of at least {} characters", "min_length"),
-    "string_too_long": ("text of at most {} characters", "max_length"),
+    "too_short": ("at least {}", "min_length"),
+    "too_long": ("at most {}", "max_length"),
+    "string_too_short": ("text of at least {}", "min_length"),
+    "string_too_long": ("text of at most {}", "max_length"),
     "string_pattern_mismatch": ("text that matches {}", "pattern"),
     "literal_error": ("{}", "expected"),
     "enum": ("{}", "expected"),
     "union_tag_invalid": ("{} as its kind", "expected_tags"),
 }
+
+_COUNTED = {"too_short": "item", "too_long": "item", "string_too_short": "character", "string_too_long": "character"}
 
 _MISSING = "missing"
 _NO_KIND = "union_tag_not_found"
@@ -135,6 +138,8 @@ def _expected(detail: Mapping[str, Any]) -> str:
     if kind in _LIMITS:
         words, key = _LIMITS[kind]
         limit = detail["ctx"][key]
+        if kind in _COUNTED:
+            return words.format(counted(limit, _COUNTED[kind]))
         return words.format(int(limit) if isinstance(limit, float) and limit.is_integer() else limit)
     return _EXPECTED.get(kind, without_kind(str(detail["msg"])).removeprefix("Input should be ").rstrip("."))
 
@@ -180,11 +185,11 @@ def in_words(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     words: dict[type, Callable[[Any], str]] = {
-        dict: lambda mapping: f"a mapping of {len(mapping)} keys",
-        list: lambda items: f"a list of {len(items)} items",
+        dict: lambda mapping: f"a mapping of {counted(len(mapping), 'key')}",
+        list: lambda items: f"a list of {counted(len(items), 'item')}",
         tuple: lambda items: shown(list(items)),
-        set: lambda items: f"a set of {len(items)} items",
-        bytes: lambda data: f"{len(data)} bytes of binary data",
+        set: lambda items: f"a set of {counted(len(items), 'item')}",
+        bytes: lambda data: f"{counted(len(data), 'byte')} of binary data",
         date: str,
         datetime: str,
     }

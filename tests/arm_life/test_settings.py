@@ -64,7 +64,7 @@ def test_values_of_the_environment_stand_in_no_dump_and_no_repr() -> None:
         ("command: 3", "field command: expected text or a list, got 3"),
         ("environment: {'A B': x}", "'A B' is no name of an environment variable"),
         ("ready: {paths: [health]}", "field ready.paths.0: expected text that matches"),
-        ("ready: {paths: []}", "field ready.paths: expected at least 1 items"),
+        ("ready: {paths: []}", "field ready.paths: expected at least 1 item"),
         ("ready: {timeout_s: 0}", "field ready.timeout_s: expected a value above 0"),
         ("ready: {timeout_s: .inf}", "field ready.timeout_s: expected a finite number, got inf"),
         ("stop: {grace_s: .nan}", "field stop.grace_s: expected a "),

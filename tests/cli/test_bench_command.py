@@ -59,10 +59,11 @@ def test_int8_keys_and_values_are_measured_and_bounded_as_such(model, monkeypatc
 
 
 def test_the_table_shows_every_arm(model, monkeypatch, capsys):
-    options = ("--prompt-lengths", "8", "--batch-sizes", "2", "--context", "16", "--repeats", "1")
+    options = ("--prompt-lengths", "8", "--batch-sizes", "1,2", "--context", "16", "--repeats", "1")
     bench(monkeypatch, "--model", str(model), "--schemes", "fp32", *options)
     printed = capsys.readouterr().out
     assert "prefill, 8 prompt tokens" in printed
+    assert "decode, 1 request " in printed
     assert "decode, 2 requests" in printed
 
 

@@ -215,17 +215,17 @@ def test_logits_refuse_what_does_not_fit(tokens: list[int], message: str, folder
     [
         (
             {"num_kv_blocks": 10**12},
-            r"^The KV cache \(1000000000000 blocks of 16 tokens\) needs [\d,]+\.\d GB, and [\d,]+\.\d GB of the",
+            r"^The KV cache \(1,000,000,000,000 blocks of 16 tokens\) needs [\d,]+\.\d GB, and [\d,]+\.\d GB of the",
         ),
-        ({"block_size": 10**15}, r"blocks of 1000000000000000 tokens\) needs "),
+        ({"block_size": 10**15}, r"blocks of 1,000,000,000,000,000 tokens\) needs "),
         (
             {"max_active_requests": 10**12, "max_step_tokens": 10**12},
-            r"^The KV cache \(\d+ blocks of 16 tokens\) needs ",
+            r"^The KV cache \([\d,]+ blocks of 16 tokens\) needs ",
         ),
         (
             {"num_kv_blocks": 4, "preemption": PreemptionSettings(mode="swap", host_blocks=10**10)},
-            r"^Swapping to the host \(preemption\.host_blocks: 10000000000 blocks of 16 tokens, beside the KV cache of "
-            r"4\) needs [\d,]+\.\d GB, and [\d,]+\.\d GB of the device's memory can be had; lower preemption\.host_b",
+            r"^Swapping to the host \(preemption\.host_blocks: 10,000,000,000 blocks of 16 tokens, beside the KV cache "
+            r"of 4\) needs [\d,]+\.\d GB, and [\d,]+\.\d GB of the device's memory can be had; lower preemption\.host",
         ),
         (
             {"threads": 100_000},

@@ -35,7 +35,7 @@ def test_all_ready_policies_are_there() -> None:
     ("text", "sentence"),
     [
         ("", "p.yaml, line 1, field rules: this key is missing; add it."),
-        ("rules: []\n", "p.yaml, line 4, field rules: expected at least 1 items, got a list of 0 items."),
+        ("rules: []\n", "p.yaml, line 4, field rules: expected at least 1 item, got a list of 0 items."),
         ("rules:\n- {metric: ttft, margin: 10%}\n", "p.yaml, line 5, field rules.0.metric: there is no rule metric"),
         ("rules:\n- metric: ttft_ms\n", "p.yaml, line 5, field rules.0.margin: this key is missing; add it."),
         ("rules:\n- metric: ttft_ms\n  margin: 2pp\n", "p.yaml, line 5, field rules.0: margin of ttft_ms"),
@@ -74,7 +74,7 @@ def test_what_is_wrong_is_told_with_its_place(text: str, sentence: str) -> None:
             "{any: [{metric: weights, at_least: 25%}]}",
             "field gain.any.0.metric: there is no gain metric called 'weights'",
         ),
-        ("{any: [], all: []}", "field gain.any: expected at least 1 items"),
+        ("{any: [], all: []}", "field gain.any: expected at least 1 item"),
         ("{}", "field gain: expected exactly one of the keys any and all"),
         (
             "{all: [{metric: weight_bytes, slo_class: a, at_least: 2%}]}",

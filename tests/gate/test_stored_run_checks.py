@@ -45,7 +45,7 @@ def test_a_run_as_it_was_written_is_read(folder: Path) -> None:
         (lambda table: table.slice(0, 0), r"holds 0 rows, but by run.json the run wrote \d+"),
         (
             lambda table: pa.concat_tables([table.slice(1), table.slice(1, 1)]),
-            r"holds 1 rows twice \(the same arm_id, ",
+            r"holds 1 row twice \(the same arm_id, ",
         ),
         (renamed, r"holds rows of arm 'elsewhere', which run.json does not name \(fp16, other\)"),
     ],
@@ -61,7 +61,7 @@ def test_a_table_that_is_not_the_runs_own_is_told(folder: Path, table: str, chan
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"arms": []}, r"field arms: expected at least 1 items"),
+        ({"arms": []}, r"field arms: expected at least 1 item"),
         ({"seed": -5}, r"field seed: expected a value of at least 0, got -5"),
         ({"run_id": "../../../tmp/evil"}, r"field run_id: expected text that matches .*, got '../../../tmp/evil'"),
         ({"run_id": ".."}, r"field run_id: expected text that matches"),

@@ -52,7 +52,7 @@ CASES = [
     ("leaves: 3\n", "f.yaml, line 1, field leaves: expected a list, got 3."),
     (
         "leaves:\n- metric: a\n  limit: [1]\n",
-        "f.yaml, line 3, field leaves.0.limit: expected a number or text, got a list of 1 items.",
+        "f.yaml, line 3, field leaves.0.limit: expected a number or text, got a list of 1 item.",
     ),
     (
         "leaves:\n- metric: a\n  metrik: b\n",
@@ -130,7 +130,7 @@ CASES = [
         "f.yaml, line 1, field words.1: expected text, got 5, because YAML takes 5 for a number; put it in quotes.",
     ),
     ("count: 1\ncount: 2\n", "f.yaml, line 2, field count: this key stands twice in one mapping; keep one of them."),
-    ("- 1\n", "f.yaml, line 1: expected a mapping of keys to values, got a list of 1 items."),
+    ("- 1\n", "f.yaml, line 1: expected a mapping of keys to values, got a list of 1 item."),
     (
         "",
         "f.yaml: the file is empty; expected a mapping of keys to values (known keys: by_name, count, factor, leaves, "

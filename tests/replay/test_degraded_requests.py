@@ -42,7 +42,7 @@ def test_a_shortened_answer_is_told_in_its_row_and_at_its_arm() -> None:
     assert requests["output_tokens"].to_pylist() == [5, 13]
     assert requests["degraded"].to_pylist() == [None, "max_tokens was cut from 50 to 13"]
     assert degraded_notes(requests) == {
-        "arm": "1 of 2 requests were cut by admission (over_cap: degrade) and not served as planned; the first, cut: "
+        "arm": "1 of 2 requests was cut by admission (over_cap: degrade) and not served as planned; the first, cut: "
         "max_tokens was cut from 50 to 13"
     }
 

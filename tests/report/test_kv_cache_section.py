@@ -56,7 +56,7 @@ def test_who_holds_far_more_than_the_others_is_named(run: LoadedRun) -> None:
     assert section.holders is not None
     [row] = section.holders.rows
     assert row[:3] == [hog, "fp16", "5,000"]
-    assert "holds 5000 blocks" in row[-1]
+    assert "holds 5,000 blocks" in row[-1]
     assert row[-1] in html
 
 

@@ -88,7 +88,7 @@ def test_transforms_run_in_order_and_leave_a_record_each() -> None:
 
 def test_a_transform_that_leaves_nothing_is_named() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"transform clip \(max_prompt_tokens=1, .*\) leaves none of 1 requests"
+        ConfigurationError, match=r"transform clip \(max_prompt_tokens=1, .*\) leaves none of 1 request"
     ):
         plan([counted("a")], transforms=[Clip(max_prompt_tokens=1)])
 

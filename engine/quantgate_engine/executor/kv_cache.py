@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.kv_format import KVFormat
 from quantgate_engine.executor.machine_limits import require_memory
@@ -32,7 +33,7 @@ def require_cache_fits(config: EngineConfig, model: DecoderConfig, kv_format: KV
     require_memory(
         blocks * block_bytes,
         device,
-        f"The KV cache ({blocks} blocks of {config.block_size} tokens)",
+        f"The KV cache ({counted(blocks, 'block')} of {counted(config.block_size, 'token')})",
         "lower num_kv_blocks, or max_active_requests and max_context_tokens",
     )
     host_blocks = config.preemption.host_blocks
@@ -41,8 +42,8 @@ def require_cache_fits(config: EngineConfig, model: DecoderConfig, kv_format: KV
         require_memory(
             (host_blocks + same_memory) * block_bytes,
             HOST,
-            f"Swapping to the host (preemption.host_blocks: {host_blocks} blocks of {config.block_size} tokens"
-            + (f", beside the KV cache of {blocks})" if same_memory else ")"),
+            f"Swapping to the host (preemption.host_blocks: {counted(host_blocks, 'block')} of "
+            f"{counted(config.block_size, 'token')}" + (f", beside the KV cache of {blocks})" if same_memory else ")"),
             "lower preemption.host_blocks",
         )
 

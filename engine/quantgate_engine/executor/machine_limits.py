@@ -6,6 +6,7 @@ import os
 
 import torch
 
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.free_memory import free_bytes
 
@@ -18,7 +19,8 @@ def require_threads(threads: int) -> None:
     cores = os.cpu_count() or 1
     if threads > THREADS_PER_CORE * cores:
         raise ConfigurationError(
-            f"threads is {threads}, and this machine has {cores} cores; expected at most {THREADS_PER_CORE * cores}."
+            f"threads is {threads}, and this machine has {counted(cores, 'core')}; expected at most "
+            f"{THREADS_PER_CORE * cores}."
         )
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from quantgate_engine.argument_checks import refuse_argument, require_count, token_ids_of
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.base import ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import build_batch
@@ -143,8 +144,8 @@ class TeacherForcing:
         blocks = -(-tokens // self._block_size)
         if not 0 < tokens <= self._max_context_tokens or blocks > self._num_blocks:
             raise ConfigurationError(
-                f"{call}() got {tokens} tokens; expected 1 to {self._max_context_tokens} tokens that fit in "
-                f"{self._num_blocks} blocks of {self._block_size}."
+                f"{call}() got {counted(tokens, 'token')}; expected 1 to {self._max_context_tokens} tokens that fit in "
+                f"{counted(self._num_blocks, 'block')} of {self._block_size}."
             )
         return blocks
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from quantgate_engine.counted import counted
 from quantgate_engine.setting_checks import require, require_number, require_seconds
 
 HolderKind = Literal["request", "session", "swapped"]
@@ -60,7 +61,7 @@ def long_holders(holdings: Iterable[KVHolding], limits: HoldingLimits) -> list[L
     for holding in listed:
         reasons: list[str] = []
         if holding.blocks > limits.times_median * usual:
-            reasons.append(f"holds {holding.blocks} blocks, and the median holder {usual:g}")
+            reasons.append(f"holds {counted(holding.blocks, 'block')}, and the median holder {usual:g}")
         if holding.held_seconds > limits.held_seconds:
             reasons.append(
                 f"has held blocks for {holding.held_seconds:.3g} s, and the limit is {limits.held_seconds:g} s"

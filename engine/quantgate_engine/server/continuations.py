@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.server.api_error import ApiError, bad_request
 from quantgate_engine.server.client_watch import unless_client_leaves
@@ -48,8 +49,8 @@ def continuations_router(service: Service) -> APIRouter:
         rows = sum(map(len, body.continuations))
         if rows * service.llm.vocab_size * _FLOAT32_BYTES > MAX_ANSWER_BYTES:
             raise bad_request(
-                f"The continuations have {rows} tokens, whose logits are above {MAX_ANSWER_BYTES} bytes; ask for fewer "
-                "at a time.",
+                f"The continuations have {counted(rows, 'token')}, whose logits are above {MAX_ANSWER_BYTES} bytes; "
+                "ask for fewer at a time.",
                 "continuations",
             )
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from quantgate_engine.counted import counted
 from quantgate_engine.server.api_error import ApiError, unavailable
 
 _RETRY_AFTER_S = 1.0
@@ -50,8 +51,8 @@ class Gate:
         if held + count > self._capacity:
             raise ApiError(
                 400,
-                f"The request asks for {held + count} answers (its prompts times n), and this server has room for "
-                f"{self._capacity} at most; send fewer at a time.",
+                f"The request asks for {counted(held + count, 'answer')} (its prompts times n), and this server has "
+                f"room for {self._capacity} at most; send fewer at a time.",
                 code="too_many_answers",
             )
         self._check_places(count)
@@ -61,7 +62,7 @@ class Gate:
     def _check_places(self, count: int) -> None:
         if self._inside + count > self._capacity:
             raise unavailable(
-                f"The server has {self._inside} requests, and room for {self._capacity}; try again shortly.",
+                f"The server has {counted(self._inside, 'request')}, and room for {self._capacity}; try again shortly.",
                 "queue_full",
                 _RETRY_AFTER_S,
             )

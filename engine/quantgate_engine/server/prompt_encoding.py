@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quantgate_engine.chat_messages import ChatMessage
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.prompts import require_template_variables
 from quantgate_engine.server.api_error import ApiError, bad_request
@@ -64,7 +65,8 @@ def refuse_long(service: Service, tokens: int, where: str, param: str, at_least:
     if tokens > longest:
         raise ApiError(
             400,
-            f"{where} has {at_least}{tokens} tokens; expected at most {longest}, the longest context that runs here.",
+            f"{where} has {at_least}{counted(tokens, 'token')}; expected at most {longest}, the longest context that "
+            "runs here.",
             param=param,
             code="context_length_exceeded",
         )

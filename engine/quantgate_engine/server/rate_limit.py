@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quantgate_engine.clock import Clock
+from quantgate_engine.counted import counted
 from quantgate_engine.server.api_error import ApiError
 
 
@@ -36,7 +37,7 @@ class RateLimiter:
         if bucket.tokens < 1:
             raise ApiError(
                 429,
-                f"This key may ask {self._capacity} times a minute; wait before the next request.",
+                f"This key may ask {counted(self._capacity, 'time')} a minute; wait before the next request.",
                 error_type="rate_limit_error",
                 code="rate_limit_exceeded",
                 retry_after_s=(1 - bucket.tokens) / per_second,

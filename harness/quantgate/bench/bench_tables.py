@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from quantgate.bounds.limit_words import limit_words
+from quantgate_engine.counted import counted
 
-_UNITS = {"prefill_tok_s": ("prefill", "prompt tokens"), "decode_tok_s": ("decode", "requests")}
+_UNITS = {"prefill_tok_s": ("prefill", "prompt token"), "decode_tok_s": ("decode", "request")}
 
 
 def print_bench(document: dict[str, Any], console: Console) -> None:
@@ -24,7 +25,7 @@ def limits_sentence(limits: dict[str, Any]) -> str:
     told = ", ".join(
         f"{words.title} {words.rate}" + (f" (by {words.by})" if words.by else "") for words in limit_words(limits)
     )
-    return f"Bounds are those of this device with {limits['threads']} threads, as measured: {told}."
+    return f"Bounds are those of this device with {counted(limits['threads'], 'thread')}, as measured: {told}."
 
 
 def bound_cell(value: float, bound: float | None) -> str:
@@ -48,7 +49,7 @@ def _figures(document: dict[str, Any]) -> Table:
     for figure, (kind, unit) in _UNITS.items():
         for size in first[figure]:
             cells = (bound_cell(arm[figure][size], arm["bounds"][figure][size]) for arm in arms.values())
-            table.add_row(f"{kind}, {size} {unit}", *cells)
+            table.add_row(f"{kind}, {counted(int(size), unit)}", *cells)
     return table
 
 

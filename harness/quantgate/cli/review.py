@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError
 
 EXPORT_SCHEMA = "quantgate.review-export/1"
@@ -57,7 +58,7 @@ def export(
         folder.write_table("judgements", table_of([*loaded.judgements.to_pylist(), *exported.rows]))
     write_text_atomically(out, text)
     count = len(exported.queue.items)
-    for line in [f"{count} pairs to review: {out}", *left_out_words(exported.later_turns)]:
+    for line in [f"{counted(count, 'pair')} to review: {out}", *left_out_words(exported.later_turns)]:
         Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
     if json_output:
         counts = {"items": count, "later_turns_left_out": exported.later_turns}
@@ -96,6 +97,6 @@ def import_(
         typer.echo(json.dumps({"schema": IMPORT_SCHEMA} | counts))
     else:
         typer.echo(
-            f"{imported.new} answers taken over, {imported.unchanged} known before, {imported.open} left open. "
-            f"Judge the run with them: quantgate gate {run}"
+            f"{counted(imported.new, 'answer')} taken over, {imported.unchanged} known before, {imported.open} left "
+            f"open. Judge the run with them: quantgate gate {run}"
         )

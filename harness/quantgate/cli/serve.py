@@ -15,6 +15,7 @@ from rich.console import Console
 from quantgate.cli.engine_flags import ENGINE_DEFAULTS, EngineFlags
 from quantgate.cli.flag_groups import takes_flag_groups
 from quantgate.cli.flag_values import finite
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError
 from quantgate_kernels.kernel_set_names import KernelSetName
 
@@ -153,8 +154,7 @@ def _tell_context_limit(console: Console, asked: int | None, served: int) -> Non
 def _farewell(waiting: int, drain_seconds: float) -> str:
     if not waiting:
         return "stopping: no request is running"
-    answers = "1 answer" if waiting == 1 else f"{waiting} answers"
-    return f"stopping: up to {drain_seconds:g} s for {answers} to end; a second signal gives them up"
+    return f"stopping: up to {drain_seconds:g} s for {counted(waiting, 'answer')} to end; a second signal gives them up"
 
 
 def _api_keys(names: list[str]) -> tuple[str, ...]:

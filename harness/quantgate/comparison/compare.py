@@ -12,6 +12,7 @@ from quantgate.comparison.stored_run import results_of_run
 from quantgate.foreign_results.measured_result import MeasuredResult
 from quantgate.foreign_results.read import read_foreign_results
 from quantgate.store.run_folder import MANIFEST_FILE, LoadedRun, load_run
+from quantgate_engine.counted import counted, plural
 from quantgate_engine.errors import ConfigurationError
 
 UNPAIRED = (
@@ -73,8 +74,8 @@ def _with_failures_noted(result: MeasuredResult) -> MeasuredResult:
     if not result.failed:
         return result
     note = (
-        f"{result.failed:,} requests failed and stand in none of its times, which look faster for it; quantgate's "
-        "percentiles count an unanswered request as infinitely slow."
+        f"{counted(result.failed, 'request')} failed and {plural(result.failed, 'stands', 'stand')} in none of its "
+        "times, which look faster for it; quantgate's percentiles count an unanswered request as infinitely slow."
     )
     return replace(result, notes=(*result.notes, note))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from quantgate.comparison.merged_run import ArmOfRun
 from quantgate.store.manifest import ArmManifest, Environment
+from quantgate_engine.counted import counted
 
 
 def differences(baseline: ArmOfRun, candidate: ArmOfRun) -> list[str]:
@@ -59,7 +60,7 @@ def _arm(arm: ArmOfRun) -> ArmManifest:
 
 _ENVIRONMENT: dict[str, Callable[[Environment], str]] = {
     "The device": lambda environment: environment.device,
-    "The processor": lambda environment: f"{environment.cpu}, {environment.cores} cores",
+    "The processor": lambda environment: f"{environment.cpu}, {counted(environment.cores, 'core')}",
     "The number of threads": lambda environment: str(environment.threads),
 }
 

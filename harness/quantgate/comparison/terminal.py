@@ -14,6 +14,7 @@ from quantgate.foreign_results.measured_result import QUANTILES, RATES, TIMES, M
 from quantgate.gate.wording import write, write_signed
 from quantgate.report.numbers import NOTHING, count, limits, milliseconds, significant
 from quantgate.report.untrusted import visible
+from quantgate_engine.counted import counted
 
 _TOO_FEW = "†"
 _LEGEND = (
@@ -113,9 +114,14 @@ def _marked(result: MeasuredResult) -> bool:
 
 def _show_paired(paired: PairedComparison, console: Console) -> None:
     console.print()
-    console.print(_text(f"{paired.candidate} against {paired.baseline}, the same {paired.requests:,} requests", "bold"))
+    console.print(
+        _text(
+            f"{paired.candidate} against {paired.baseline}, the same {counted(paired.requests, 'request')}",
+            "bold",
+        )
+    )
     if paired.unpaired:
-        console.print(_text(f"{paired.unpaired:,} requests have no counterpart and are left out."))
+        console.print(_text(f"Left out, without a counterpart: {counted(paired.unpaired, 'request')}."))
     console.print(
         _table(
             ["", paired.baseline, paired.candidate, "loss", f"{CONFIDENCE:.0%} interval", "A/A", "reading", "n"],

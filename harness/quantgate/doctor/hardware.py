@@ -8,6 +8,7 @@ import psutil
 
 from quantgate.doctor.check import Check
 from quantgate.machine import cpu_name, instruction_sets, memory_bytes, usable_cores
+from quantgate_engine.counted import counted
 from quantgate_kernels.cache_root import cache_root
 
 QUICK_SUITE_MEMORY_BYTES = 4 * 1024**3
@@ -17,7 +18,7 @@ FETCH_DISK_BYTES = 1_000_000_000
 
 def cpu_check() -> Check:
     flags = instruction_sets()
-    found = f"{cpu_name()}, {usable_cores()} usable cores, {' '.join(flags) or 'instruction sets unknown'}"
+    found = f"{cpu_name()}, {counted(usable_cores(), 'usable core')}, {' '.join(flags) or 'instruction sets unknown'}"
     return Check("CPU", "ok", found, required=True)
 
 
@@ -29,10 +30,10 @@ def thread_check() -> Check:
         return Check(
             "torch threads",
             "note",
-            f"{threads} on {cores} usable cores",
+            f"{threads} on {counted(cores, 'usable core')}",
             advice=f"set OMP_NUM_THREADS={cores}: more threads than cores slow every arm down, unevenly",
         )
-    return Check("torch threads", "ok", f"{threads} on {cores} usable cores")
+    return Check("torch threads", "ok", f"{threads} on {counted(cores, 'usable core')}")
 
 
 def memory_check() -> Check:

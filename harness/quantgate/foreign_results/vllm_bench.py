@@ -18,6 +18,7 @@ from pydantic import AliasChoices, Field
 from quantgate.foreign_results.documents import Document
 from quantgate.foreign_results.measured_result import Floats, MeasuredResult, TimeFigures, present, rates_of
 from quantgate.foreign_results.result_format import Count, ForeignModel, Measured, ResultFormat, validated
+from quantgate_engine.counted import counted, plural
 from quantgate_engine.errors import ConfigurationError
 
 _DEFINITIONS = {
@@ -101,8 +102,8 @@ def _from_single_requests(result: _Result, place: str) -> dict[str, TimeFigures]
         entries = getattr(result, name)
         if entries is not None and len(entries) != count:
             raise ConfigurationError(
-                f"{place}, field {name}: expected {count} entries, as many as ttfts has, got {len(entries)}; the file "
-                "is damaged, save it again."
+                f"{place}, field {name}: expected {counted(count, 'entry', 'entries')}, as many as ttfts has, got "
+                f"{len(entries)}; the file is damaged, save it again."
             )
     lengths = np.array(result.output_lens, dtype=np.int64)
     answered = np.array([not error for error in result.errors], dtype=bool) if result.errors else lengths > 0
@@ -154,7 +155,8 @@ def _notes(result: _Result) -> tuple[str, ...]:
     if result.max_concurrency is None or result.request_rate in (None, _NO_LIMIT):
         return ()
     return (
-        f"At most {result.max_concurrency} requests were open at once; the wait for a free place is in none of these "
+        f"At most {counted(result.max_concurrency, 'request')} "
+        f"{plural(result.max_concurrency, 'was', 'were')} open at once; the wait for a free place is in none of these "
         "times.",
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 from quantgate.gate.evidence import Pairing
 from quantgate.gate.families.length import finished_on_both
 from quantgate.metrics.output_tokens import OUTPUT_TOKENS
+from quantgate_engine.counted import counted
 
 _SHOWN_CHANGE = 0.0005
 """Mean lengths that differ by less are written as the same: 0.1 % is the last digit shown."""
@@ -24,9 +25,9 @@ def unlike_lengths(pairing: Pairing) -> list[str]:
     forced = "although the replay asked for forced lengths, " if pairing.output_lengths == "forced" else ""
     return [
         f"Answer lengths: {forced}{pairing.candidate_id} and {pairing.baseline_id} gave different numbers of tokens in "
-        f"{differing:,} of {len(baseline):,} requests that both finished; {pairing.candidate_id}'s answers are "
-        f"{_change(float(baseline.mean()), float(candidate.mean()))}. Times of whole answers compare unlike work, and "
-        "times per token are taken over unlike numbers of them."
+        f"{differing:,} of {counted(len(baseline), 'request')} that both finished; {pairing.candidate_id}'s answers "
+        f"are {_change(float(baseline.mean()), float(candidate.mean()))}. Times of whole answers compare unlike work, "
+        "and times per token are taken over unlike numbers of them."
     ]
 
 
@@ -39,7 +40,7 @@ def unlike_counting(pairing: Pairing) -> list[str]:
         return []
     own, other = unlike.most_common(1)[0][0]
     return [
-        f"Token counting: in {unlike.total():,} of {len(served):,} requests that both finished, the tokens of "
+        f"Token counting: in {unlike.total():,} of {counted(len(served), 'request')} that both finished, the tokens of "
         f"{pairing.candidate_id} were counted in another way than those of {pairing.baseline_id} (mostly {other} "
         f"instead of {own}); differences in TPOT and in gaps between tokens may be those of the counting."
     ]

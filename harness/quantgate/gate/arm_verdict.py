@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from quantgate.gate.outcome import all_of, any_of
 from quantgate.gate.policy import Policy
 from quantgate.gate.verdict_model import ArmVerdict, GainResult, Outcome, RuleResult, VerdictWord
+from quantgate_engine.counted import plural
 
 
 def judge_arm(rules: list[RuleResult], gains: list[GainResult], policy: Policy, noise_measured: bool) -> ArmVerdict:
@@ -79,4 +80,7 @@ def _clear_sentence(counted: Sequence[RuleResult], verdict: VerdictWord) -> list
         return []
     undecided = [rule.title for rule in counted if rule.outcome != "pass"]
     aside = f"; undecided and not required: {', '.join(undecided)}" if undecided else ""
-    return [f"{len(counted) - len(undecided)} of {len(counted)} rules passed, the loss lies within the margin{aside}."]
+    return [
+        f"{len(counted) - len(undecided)} of {len(counted)} {plural(len(counted), 'rule')} passed, the loss lies "
+        f"within the margin{aside}."
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quantgate.gate.evidence import Evidence, Pairing
 from quantgate.store.manifest import RunManifest
+from quantgate_engine.counted import counted, plural
 
 
 def run_problems(manifest: RunManifest) -> list[str]:
@@ -26,6 +27,7 @@ def arm_problems(manifest: RunManifest, evidence: Evidence, arm_id: str, pairing
         problems += [] if problems else [f"Arm {arm_id} was not given its load."]
     if pairing is not None and pairing.unpaired:
         problems.append(
-            f"{pairing.unpaired} requests of {pairing.baseline_id} and {arm_id} have no counterpart on the other arm."
+            f"{counted(pairing.unpaired, 'request')} of {pairing.baseline_id} and {arm_id} "
+            f"{plural(pairing.unpaired, 'has', 'have')} no counterpart on the other arm."
         )
     return problems

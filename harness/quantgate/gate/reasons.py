@@ -8,6 +8,7 @@ from quantgate.gate.margin import Margin
 from quantgate.gate.verdict_model import Outcome
 from quantgate.gate.wording import write, write_signed
 from quantgate.stats.interval import Interval
+from quantgate_engine.counted import counted
 
 
 def rule_title(metric: RuleMetric, statistic: str, slo_class: str | None, task: str | None) -> str:
@@ -66,7 +67,7 @@ def at_own_noise(aa_interval: tuple[float | None, float | None], margin: Margin)
 
 
 def not_confirmed(reason: str, holm_p: float, rules: int) -> str:
-    return f"{reason} Not confirmed over {rules} rules at once (Holm p {holm_p:.3g})."
+    return f"{reason} Not confirmed over {counted(rules, 'rule')} at once (Holm p {holm_p:.3g})."
 
 
 def gain_reason(measured: GainMeasurement, required: float, outcome: Outcome, unit: str) -> str:

@@ -18,7 +18,7 @@ _WRITERS: dict[str, _Write] = {
     "pp": lambda value: f"{100 * value:.2f} pp",
     "ms": lambda value: f"{_plain(value)} ms",
     "nats": lambda value: f"{_plain(value)} nats",
-    "tokens": lambda value: f"{_plain(value)} tokens",
+    "tokens": lambda value: f"{_plain(value)} {'token' if _plain(value) == '1' else 'tokens'}",
     "bytes": lambda value: f"{value / 1e6:,.1f} MB",
 }
 

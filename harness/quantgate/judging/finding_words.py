@@ -5,15 +5,17 @@ from __future__ import annotations
 from quantgate.judging.calibration import Calibration
 from quantgate.judging.net_share import NetShare, WinShare
 from quantgate.judging.summary import ArmPreference
+from quantgate_engine.counted import counted, plural
 
 
 def arm_line(arm: ArmPreference) -> str:
     role = " (baseline again)" if arm.role == "aa" else ""
     people = f", {arm.by_people:,} decided by people" if arm.by_people else ""
     return (
-        f"{arm.arm_id}{role}: {arm.pairs:,} pairs, {arm.prefer_baseline:,} prefer the baseline, {arm.prefer_arm:,} "
-        f"prefer {arm.arm_id}, {arm.ties:,} ties ({arm.identical:,} identical), {arm.undecided:,} without a verdict"
-        f"{people}; loss {_net(arm.net)}."
+        f"{arm.arm_id}{role}: {counted(arm.pairs, 'pair')}, {arm.prefer_baseline:,} "
+        f"{plural(arm.prefer_baseline, 'prefers', 'prefer')} the baseline, {arm.prefer_arm:,} "
+        f"{plural(arm.prefer_arm, 'prefers', 'prefer')} {arm.arm_id}, {counted(arm.ties, 'tie')} "
+        f"({arm.identical:,} identical), {arm.undecided:,} without a verdict{people}; loss {_net(arm.net)}."
     )
 
 
@@ -25,7 +27,7 @@ def position_words(position: WinShare | None) -> str:
     reading = "no bias shown" if lower <= 0.5 <= upper else "a bias; pairs that it decides count as ties"
     return (
         f"the first answer won {position.share:.1%} of the choices (interval {lower:.1%} to {upper:.1%}, "
-        f"{position.n:,} pairs): {reading}"
+        f"{counted(position.n, 'pair')}): {reading}"
     )
 
 
@@ -53,4 +55,4 @@ def _net(net: NetShare | None) -> str:
     if net is None:
         return "not measured"
     lower, upper = net.interval
-    return f"{100 * net.value:+.1f} pp (interval {100 * lower:+.1f} to {100 * upper:+.1f} pp, {net.n:,} pairs)"
+    return f"{100 * net.value:+.1f} pp (interval {100 * lower:+.1f} to {100 * upper:+.1f} pp, {counted(net.n, 'pair')})"

@@ -13,6 +13,7 @@ from quantgate.judging.live_history import left_out_words
 from quantgate.judging.pair_verdicts import VERDICTS, PairKey
 from quantgate.judging.rows import OVERBILLED, Row
 from quantgate.judging.summary import JudgingSummary
+from quantgate_engine.counted import counted, plural
 
 
 def cost_statement(prepared: PreparedJudging, prices: Prices | None) -> list[str]:
@@ -20,15 +21,15 @@ def cost_statement(prepared: PreparedJudging, prices: Prices | None) -> list[str
     plan, order = prepared.plan, prepared.order
     lines = [
         *left_out_words(prepared.later_turns),
-        f"{plan.items:,} requests drawn, {len(plan.pairs):,} pairs of answers: {plan.identical:,} identical (ties, no "
-        f"call), {plan.judged_before:,} judged before, {plan.to_ask:,} to judge.",
+        f"{counted(plan.items, 'request')} drawn, {counted(len(plan.pairs), 'pair')} of answers: {plan.identical:,} "
+        f"identical (ties, no call), {plan.judged_before:,} judged before, {plan.to_ask:,} to judge.",
     ]
     if not plan.to_ask:
         return lines
     lines += [
-        f"Cost: {plan.likely.requests:,} calls of {order.model}; about {_usage(plan.likely, prices)}; at most "
+        f"Cost: {counted(plan.likely.requests, 'call')} of {order.model}; about {_usage(plan.likely, prices)}; at most "
         f"{_usage(plan.most, prices)}, further calls after failures aside.",
-        f"Budget: {order.budget_requests:,} calls and {order.budget_tokens:,} tokens"
+        f"Budget: {counted(order.budget_requests, 'call')} and {counted(order.budget_tokens, 'token')}"
         + (f", of which {_spent(prepared.spent_before, prices)} are spent." if prepared.spent_before.requests else "."),
     ]
     if not prepared.covered_for_certain:
@@ -42,7 +43,8 @@ def record_words(prepared: PreparedJudging, on_record: Collection[PairKey]) -> s
     if not others:
         return None
     return (
-        f"The figures count all {len(on_record):,} pairs on record; {len(others):,} of them are not of this sample: "
+        f"The figures count all {counted(len(on_record), 'pair')} on record; {len(others):,} of them "
+        f"{plural(len(others), 'is', 'are')} not of this sample: "
         "earlier judging or people's reviews drew them."
     )
 
@@ -51,7 +53,10 @@ def outcome_lines(outcome: SessionOutcome) -> list[str]:
     """What was not done, and why."""
     lines = []
     if outcome.stopped is not None:
-        lines.append(f"Ended early, {outcome.stopped}: {outcome.left:,} pairs of the sample were not begun.")
+        lines.append(
+            f"Ended early, {outcome.stopped}: {counted(outcome.left, 'pair')} of the sample "
+            f"{plural(outcome.left, 'was', 'were')} not begun."
+        )
     if outcome.failures:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(outcome.failures.items()))
         lines.append(f"Failed calls: {kinds}.")
@@ -59,7 +64,7 @@ def outcome_lines(outcome: SessionOutcome) -> list[str]:
     if overbilled:
         lines.append(f"Calls that the judge's server billed above what they were allowed to use: {overbilled:,}.")
     if outcome.overrun_tokens:
-        lines.append(f"The budget is overdrawn by {outcome.overrun_tokens:,} tokens.")
+        lines.append(f"The budget is overdrawn by {counted(outcome.overrun_tokens, 'token')}.")
     return lines
 
 
@@ -72,8 +77,9 @@ def failure_words(prepared: PreparedJudging, outcome: SessionOutcome) -> str | N
     if calls and not any(row["choice"] in VERDICTS for row in calls):
         last = f"{outcome.last_error} " if outcome.last_error else ""
         return (
-            f"{last}None of {len(calls):,} calls of {prepared.order.model} brought a verdict that can be read; mend "
-            "what failed, or choose a judge that answers with the JSON object asked for (--model, --replace)."
+            f"{last}None of {counted(len(calls), 'call')} of {prepared.order.model} brought a verdict that can be "
+            "read; mend what failed, or choose a judge that answers with the JSON object asked for (--model, "
+            "--replace)."
         )
     if outcome.hopeless:
         return f"{outcome.last_error} What was judged so far is kept; the same command goes on from there."
@@ -89,14 +95,14 @@ def summary_lines(summary: JudgingSummary, prices: Prices | None) -> list[str]:
         *(arm_line(arm) for arm in summary.arms),
         f"Position: {position_words(summary.position)}.",
         f"Calibration: {calibration_words(summary.calibration)}.",
-        f"Spent: {_spent(summary.spent, prices)}; {summary.unparsable:,} replies could not be read.",
+        f"Spent: {_spent(summary.spent, prices)}; {counted(summary.unparsable, 'reply', 'replies')} could not be read.",
     ]
 
 
 def _usage(spending: Spending, prices: Prices | None) -> str:
     money = f" ({prices.of(spending):,.4f} at the given prices)" if prices else ""
-    return f"{spending.prompt_tokens:,} prompt and {spending.completion_tokens:,} reply tokens{money}"
+    return f"{spending.prompt_tokens:,} prompt and {counted(spending.completion_tokens, 'reply token')}{money}"
 
 
 def _spent(spending: Spending, prices: Prices | None) -> str:
-    return f"{spending.requests:,} calls, {_usage(spending, prices)}"
+    return f"{counted(spending.requests, 'call')}, {_usage(spending, prices)}"

@@ -6,6 +6,8 @@ from collections import Counter
 
 import pyarrow as pa
 
+from quantgate_engine.counted import counted, plural
+
 
 def degraded_requests(requests: pa.Table) -> pa.Table:
     """The rows (schema of the store) of requests that were cut so that they could run."""
@@ -21,8 +23,8 @@ def degraded_notes(requests: pa.Table) -> dict[str, str]:
     totals = Counter(requests["arm_id"].to_pylist())
     return {
         arm_id: (
-            f"{len(of_arm):,} of {totals[arm_id]:,} requests were cut by admission (over_cap: degrade) and not served "
-            f"as planned; the first, {of_arm[0][0]}: {of_arm[0][1]}"
+            f"{len(of_arm):,} of {counted(totals[arm_id], 'request')} {plural(len(of_arm), 'was', 'were')} cut by "
+            f"admission (over_cap: degrade) and not served as planned; the first, {of_arm[0][0]}: {of_arm[0][1]}"
         )
         for arm_id, of_arm in cut.items()
     }

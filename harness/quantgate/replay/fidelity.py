@@ -11,6 +11,7 @@ from quantgate.metrics.columns import NS_PER_MS, NS_PER_S, floats
 from quantgate.metrics.definition import FloatArray
 from quantgate.replay.replay_log import CellResult
 from quantgate.store.manifest import FidelityCertificate, FidelityWindow
+from quantgate_engine.counted import counted, plural
 
 WINDOWS_SECONDS = (1, 10, 60)
 DEFAULT_LAG_LIMIT_MS = 50.0
@@ -35,7 +36,9 @@ def certify(
     quantiles = np.quantile(lags_ms, [0.50, 0.95, 0.99, 1.0]).tolist() if delivered else [0.0] * 4
     reasons = []
     if delivered != requests_intended:
-        reasons.append(f"{delivered} of {requests_intended} intended requests were sent.")
+        reasons.append(
+            f"{delivered} of {counted(requests_intended, 'intended request')} {plural(delivered, 'was', 'were')} sent."
+        )
     if quantiles[2] > lag_limit_ms:
         reasons.append(
             f"1 % of the requests were sent more than {quantiles[2]:.1f} ms after their schedule; "

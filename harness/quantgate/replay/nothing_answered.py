@@ -6,6 +6,7 @@ from collections import Counter
 
 import pyarrow as pa
 
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import RunError
 
 _PATIENCE = "no token came before the client's patience ended (request_timeout_s, --request-timeout)"
@@ -28,8 +29,8 @@ def refuse_nothing_answered(requests: pa.Table, client_timeout_s: float | None) 
         return
     commonest, times = failures.most_common(1)[0]
     raise RunError(
-        f"None of the {len(rows):,} requests was answered, on any arm; the commonest cause ({times:,} of them): "
-        f"{commonest.rstrip('.')}."
+        f"None of the {counted(len(rows), 'request')} was answered, on any arm; the commonest cause ({times:,} of "
+        f"them): {commonest.rstrip('.')}."
     )
 
 

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from quantgate.report.untrusted import visible
+from quantgate_engine.counted import counted, plural
 
 
 def render_page(template: str, context: dict[str, object]) -> str:
@@ -30,7 +31,7 @@ def render_page(template: str, context: dict[str, object]) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("quantgate.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -38,6 +39,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
+    environment.filters |= {"counted": counted, "plural": plural}
+    return environment
 
 
 def _finalize(value: object) -> object:

@@ -12,6 +12,7 @@ import numpy as np
 from quantgate.metrics.endless_times import unanswered
 from quantgate.report.numbers import count
 from quantgate.report.run_view import ArmView, RunView
+from quantgate_engine.counted import counted, plural
 
 COUNTED_AS = "An unanswered request counts as infinitely slow in percentiles, as in the gate's rules."
 _LONGEST_CAUSE = 240
@@ -38,8 +39,9 @@ def _line(arm: ArmView) -> str:
     cause, times = _commonest_cause(rows)
     how = ", ".join(f"{count(number)} {_WORDS.get(status, status)}" for status, number in statuses.most_common())
     return (
-        f"{arm.arm_id}: {count(len(rows))} of {count(arm.requests.num_rows)} requests were not answered ({how}); the "
-        f"commonest cause ({count(times)} of them): {textwrap.shorten(cause, _LONGEST_CAUSE).rstrip('.')}."
+        f"{arm.arm_id}: {count(len(rows))} of {counted(arm.requests.num_rows, 'request')} "
+        f"{plural(len(rows), 'was', 'were')} not answered ({how}); the commonest cause "
+        f"({count(times)} of them): {textwrap.shorten(cause, _LONGEST_CAUSE).rstrip('.')}."
     )
 
 

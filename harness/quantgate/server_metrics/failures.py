@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quantgate_engine.counted import counted
+
 _FOR_GOOD = frozenset({401, 403, 404, 405, 501})
 """Statuses that the next scrape would be answered with too."""
 
@@ -25,4 +27,4 @@ class Failures:
     def sentence(self) -> str:
         if self.are_final:
             return f"The server's metrics were not read: {self.first}."
-        return f"{self.count} looks at the server's metrics failed, the first with: {self.first}."
+        return f"{counted(self.count, 'look')} at the server's metrics failed, the first with: {self.first}."

@@ -10,6 +10,7 @@ import yaml
 from quantgate.gate.policy import GainRule, Policy, Rule
 from quantgate.gate.wording import write
 from quantgate.setup_files.slo_proposal import ClassProposals, NoProposal, Proposal
+from quantgate_engine.counted import counted
 
 _WRITTEN_APART = {"schema_", "name", "description", "slo", "rules", "gain"}
 
@@ -53,7 +54,7 @@ def _class_lines(slo_class: str, proposals: ClassProposals) -> list[str]:
 
 def _origin(found: Proposal) -> str:
     value, upper = write(found.value, "ms"), write(found.upper, "ms")
-    return f"{found.percentile} was {value}, at most {upper}; {found.n:,} requests"
+    return f"{found.percentile} was {value}, at most {upper}; {counted(found.n, 'request')}"
 
 
 def _gain_lines(base: Policy) -> list[str]:

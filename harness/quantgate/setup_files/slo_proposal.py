@@ -14,6 +14,7 @@ from quantgate.gate.policy import SloClass
 from quantgate.metrics.columns import is_equal
 from quantgate.metrics.endless_times import times_or_endless
 from quantgate.stats.percentile import minimum_n, percentile, percentile_interval
+from quantgate_engine.counted import counted, plural
 
 _SLOWEST_FIRST: tuple[tuple[str, float], ...] = (("p99", 0.99), ("p95", 0.95))
 """A limit should stand at the slow end of what is normal, so that p99 is taken where n carries it."""
@@ -96,11 +97,13 @@ def _propose(times: NDArray[np.float64], headroom: float, confidence: float) -> 
         if interval.upper <= 0:
             reason = f"{name} was 0 ms"
         elif not math.isfinite(interval.upper):
-            reason = f"{endless} of {n} requests failed or never came to it, {name} has no upper end"
+            reason = f"{endless} of {counted(n, 'request')} failed or never came to it, {name} has no upper end"
         else:
             return Proposal(round_up(interval.upper * headroom), name, percentile(usable, quantile), interval.upper, n)
     if reason is not None:
         return NoProposal(reason, n)
     name, quantile = _SLOWEST_FIRST[-1]
     needed = minimum_n(quantile, confidence)
-    return NoProposal(f"{n} requests carry no {name}, {needed} are needed", n, needed)
+    return NoProposal(
+        f"{counted(n, 'request')} {plural(n, 'carries', 'carry')} no {name}, {needed} are needed", n, needed
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from quantgate.store.manifest import RunManifest
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import RunError
 
 _KEYS: dict[str, tuple[str, ...]] = {
@@ -32,8 +33,8 @@ def check_tables(folder: Path, manifest: RunManifest, tables: Mapping[str, pa.Ta
 def _check_count(path: Path, found: int, written: int | None) -> None:
     if written is not None and found != written:
         raise RunError(
-            f"{path} holds {found} rows, but by run.json the run wrote {written}; copy the whole folder again, or "
-            "repeat the run."
+            f"{path} holds {counted(found, 'row')}, but by run.json the run wrote {written}; copy the whole folder "
+            "again, or repeat the run."
         )
 
 
@@ -50,6 +51,6 @@ def _check_distinct(path: Path, table: pa.Table, key: Sequence[str]) -> None:
     repeated = table.num_rows - table.group_by(list(key)).aggregate([]).num_rows
     if repeated:
         raise RunError(
-            f"{path} holds {repeated} rows twice (the same {', '.join(key)}); copy the whole folder again, or repeat "
-            "the run."
+            f"{path} holds {counted(repeated, 'row')} twice (the same {', '.join(key)}); copy the whole folder again, "
+            "or repeat the run."
         )

@@ -7,6 +7,7 @@ from typing import Literal
 
 from quantgate.traces.record import TraceRecord
 from quantgate.workload.transforms.sessions import group_units, unit_key
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError
 
 USUAL_BLOCKS = 4
@@ -27,8 +28,9 @@ def assign_blocks(records: Sequence[TraceRecord], blocks: int) -> list[int]:
     units = group_units(records)
     if not 1 <= blocks <= len(units):
         raise ConfigurationError(
-            f"The workload was to be split into {blocks} blocks; expected between 1 and {len(units)}, the number of "
-            "its sessions and single requests: lower `blocks` in the suite's workload (or --blocks), or make it auto."
+            f"The workload was to be split into {counted(blocks, 'block')}; expected between 1 and {len(units)}, the "
+            "number of its sessions and single requests: lower `blocks` in the suite's workload (or --blocks), or make "
+            "it auto."
         )
     block_of: dict[tuple[str, str], int] = {}
     block, filled, left = 0, 0, len(units)

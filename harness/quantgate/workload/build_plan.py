@@ -12,6 +12,7 @@ from quantgate.workload.plan import PlannedRequest, ReplayPlan
 from quantgate.workload.prompt_encoder import PromptEncoder
 from quantgate.workload.tokenizer import Tokenizer
 from quantgate.workload.transforms import Transform, TransformContext
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError
 
 OutputLengths = Literal["forced", "natural"]
@@ -38,7 +39,8 @@ def apply_transforms(
         if not current:
             settings = ", ".join(f"{name}={value}" for name, value in transform if name != "kind")
             raise ConfigurationError(
-                f"The transform {transform.kind} ({settings}) leaves none of {history[-1].rows_in} requests; "
+                f"The transform {transform.kind} ({settings}) leaves none of "
+                f"{counted(history[-1].rows_in, 'request')}; "
                 "widen its settings."
             )
     return current, tuple(history)
@@ -134,7 +136,8 @@ def check_context(records: Sequence[TraceRecord], encoder: PromptEncoder, limit:
         return
     _, prompt_tokens, worst = max(too_long, key=lambda entry: entry[0])
     raise ConfigurationError(
-        f"{source}: {len(too_long)} of {len(records)} requests do not fit the context of {limit} tokens (the longest, "
-        f"{worst.request_id}, needs {prompt_tokens} prompt + {worst.max_tokens} output tokens); limit them with "
-        "--max-prompt-tokens, --max-output-tokens and --clip-policy drop or cut, or with a clip transform in the suite."
+        f"{source}: {len(too_long)} of {len(records)} requests do not fit the context of {counted(limit, 'token')} "
+        f"(the longest, {worst.request_id}, needs {prompt_tokens} prompt + "
+        f"{counted(worst.max_tokens, 'output token')}); limit them with --max-prompt-tokens, --max-output-tokens and "
+        "--clip-policy drop or cut, or with a clip transform in the suite."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from quantgate_engine.counted import counted
 from quantgate_engine.kv.kv_manager import KVManager
 from quantgate_engine.kv.sharing import PrefixSharing
 from quantgate_engine.kv.start import Start
@@ -91,7 +92,8 @@ class Admission:
         if prompt + output <= self.caps.max_context_tokens and needed <= self.capacity_blocks:
             return None
         sizes = (
-            f"Request {shown_name(request.request_id)} can never run: {prompt} prompt tokens and max_tokens {output}"
+            f"Request {shown_name(request.request_id)} can never run: {counted(prompt, 'prompt token')} and "
+            f"max_tokens {output}"
         )
         if prompt + output > self.caps.max_context_tokens:
             return (
@@ -105,7 +107,7 @@ class Admission:
                 f"{self.caps.max_kv_tokens}; raise the cap, shorten the prompt or lower max_tokens."
             )
         return (
-            f"{sizes} need {needed} KV blocks of {self._kv.block_size} tokens, and the pool has "
+            f"{sizes} need {counted(needed, 'KV block')} of {counted(self._kv.block_size, 'token')}, and the pool has "
             f"{self._kv.num_blocks}; raise num_kv_blocks, shorten the prompt or lower max_tokens."
         )
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Protocol
 
+from quantgate_engine.counted import counted, plural
 from quantgate_engine.request import Request
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings, OverCapName
 
@@ -83,7 +84,8 @@ class Degrade(Queue):
         for start in starts[1:]:
             kept = prompt[: starts[0]] + prompt[start:]
             if start < len(prompt) and len(kept) <= max_prompt_tokens:
-                _note(request, f"the oldest {start - starts[0]} prompt tokens were left out")
+                left = start - starts[0]
+                _note(request, f"the oldest {counted(left, 'prompt token')} {plural(left, 'was', 'were')} left out")
                 request.prompt_token_ids = kept
                 request.prefix_chain = None
                 return

@@ -8,6 +8,7 @@ import numpy as np
 
 from quantgate.gate.evidence import Floats, Indices, Pairing
 from quantgate.metrics.endless_times import times_or_endless
+from quantgate_engine.counted import counted, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,15 @@ class PairedTimes:
         own, other = self.endless
         sentences = []
         if own or other:
-            missing = f"{other:,} of {len(self.baseline):,} requests went unanswered on {self.candidate_id}, "
+            missing = f"{other:,} of {counted(len(self.baseline), 'request')} went unanswered on {self.candidate_id}, "
             missing += f"{own:,} on {self.baseline_id}"
             rest = "the mean is that of the requests which both arms served"
             rest += ", and the loss has no upper limit" if self.favours_candidate else ""
             sentences.append(f"{missing}; {rest if mean else 'they count as infinitely slow'}.")
         if self.one_sided:
             sentences.append(
-                f"{self.one_sided:,} more pairs do not count: one of the two answers has no such time (a single token "
-                "has no gap after it, and an answer that its client left on plan no end)."
+                f"{counted(self.one_sided, 'more pair')} {plural(self.one_sided, 'does', 'do')} not count: one of the "
+                "two answers has no such time (a single token has no gap after it, and an answer that its client "
+                "left on plan no end)."
             )
         return " ".join(sentences)

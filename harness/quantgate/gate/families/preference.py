@@ -12,6 +12,7 @@ from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQue
 from quantgate.gate.wording import write, write_signed
 from quantgate.judging.calibration import calibrate
 from quantgate.judging.pair_verdicts import JudgedPair, clusters_of, pairs_of_arm
+from quantgate_engine.counted import counted, plural
 
 _MOST_UNDECIDED = 0.1
 """Share of drawn pairs that may lack a verdict. Identical answers never lack one: leaving the others out flatters."""
@@ -43,7 +44,7 @@ def _preference(pairing: Pairing, question: RuleQuestion) -> Measurement:
     }
     return replace(
         measured,
-        method=f"{measured.method}; {by_people} of {len(decided)} pairs decided by people",
+        method=f"{measured.method}; {by_people} of {counted(len(decided), 'pair')} decided by people",
         counts=counts,
         uninformative=unfit or _missing_verdicts(len(drawn) - len(decided), len(drawn)),
     )
@@ -53,8 +54,8 @@ def _missing_verdicts(undecided: int, drawn: int) -> str | None:
     if undecided <= _MOST_UNDECIDED * drawn:
         return None
     return (
-        f"{undecided} of {drawn} pairs have no verdict, more than {write(_MOST_UNDECIDED, 'ratio')}; judge them again "
-        "or fill in the review queue"
+        f"{undecided} of {counted(drawn, 'pair')} {plural(undecided, 'has', 'have')} no verdict, more than "
+        f"{write(_MOST_UNDECIDED, 'ratio')}; judge them again or fill in the review queue"
     )
 
 
@@ -68,7 +69,8 @@ def _unfit_judge(pairing: Pairing, decided: list[JudgedPair], question: RuleQues
     lower, upper = calibration.preference.interval
     return (
         f"the judge prefers one of two answers of the same build (A/A: interval {write_signed(lower, 'pp')} to "
-        f"{write_signed(upper, 'pp')} over {calibration.preference.n} pairs), so that its preferences say nothing"
+        f"{write_signed(upper, 'pp')} over {counted(calibration.preference.n, 'pair')}), so that its preferences say "
+        "nothing"
     )
 
 

@@ -18,6 +18,7 @@ from quantgate.stats.mcnemar import mcnemar_exact
 from quantgate.stats.mean_chances import chance_to_decide_mean, clusters_by_item
 from quantgate.stats.wilson import wilson_interval
 from quantgate.store.tier_status import QualityTier
+from quantgate_engine.counted import counted
 
 _MEAN_METHOD = "paired bootstrap of the mean over items"
 
@@ -45,7 +46,10 @@ def _at_floor(pairs: QualityPairs, question: RuleQuestion) -> str | None:
     chance = float(np.nan_to_num(pairs.floors, nan=0.0).mean())
     share = right / n
     if wilson_interval(right, n, question.confidence).lower <= chance:
-        return f"the baseline itself gets {share:.1%} right, which is not above chance ({chance:.1%}) with {n} items"
+        return (
+            f"the baseline itself gets {share:.1%} right, which is not above chance ({chance:.1%}) with "
+            f"{counted(n, 'item')}"
+        )
     if share - chance <= question.margin:
         return f"the baseline gets {share:.1%} right, {chance:.1%} by chance: all it could lose lies within the margin"
     return None

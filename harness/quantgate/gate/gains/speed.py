@@ -9,6 +9,7 @@ from quantgate.gate.families.latency import LATENCY_RULES
 from quantgate.gate.families.rule_metric import RuleMetric, RuleQuestion
 from quantgate.gate.gains.gain_metric import GainMeasurement, GainMetric, GainQuestion
 from quantgate.stats.interval import Interval
+from quantgate_engine.counted import counted
 
 
 def _gain(rule: RuleMetric) -> GainMetric:
@@ -23,9 +24,8 @@ def _gain(rule: RuleMetric) -> GainMetric:
         )  # fmt: skip
         loss = measured.estimate
         if loss is None:
-            few = f"from {measured.n} requests, at least {measured.minimum_n} are needed. {measured.detail}".rstrip(
-                " ."
-            )
+            found = counted(measured.n, "request")
+            few = f"from {found}, at least {measured.minimum_n} are needed. {measured.detail}".rstrip(" .")
             why = f": {measured.uninformative}" if measured.uninformative else f" {few}"
             return GainMeasurement(measured.n, measured.method, shortfall=f"cannot be told{why}")
         reversed_loss = Interval(-loss.interval.upper, -loss.interval.lower)

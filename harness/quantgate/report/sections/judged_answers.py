@@ -14,6 +14,7 @@ from quantgate.report.figures import Table
 from quantgate.report.numbers import NOTHING, count, in_unit, limits, percent
 from quantgate.report.run_view import ArmView, RunView
 from quantgate.report.untrusted import Excerpt, excerpt
+from quantgate_engine.counted import counted
 
 MOST_EXAMPLES_PER_ARM = 6
 MOST_CHARACTERS = 1200
@@ -103,9 +104,10 @@ def _spent(summary: JudgingSummary) -> str:
     spent, failures = summary.spent, summary.failures
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(failures.items()))
     return (
-        f"Spent: {spent.requests:,} calls, {spent.prompt_tokens:,} prompt and {spent.completion_tokens:,} reply "
-        f"tokens; {summary.unparsable:,} replies could not be read, {failures.total():,} calls failed"
-        f"{f' ({kinds})' if kinds else ''}."
+        f"Spent: {counted(spent.requests, 'call')}, {spent.prompt_tokens:,} prompt and "
+        f"{counted(spent.completion_tokens, 'reply token')}; "
+        f"{counted(summary.unparsable, 'reply', 'replies')} could not be read, "
+        f"{counted(failures.total(), 'call')} failed{f' ({kinds})' if kinds else ''}."
     )
 
 

@@ -10,6 +10,7 @@ from quantgate.report.figures import Table
 from quantgate.report.numbers import NOTHING, percent, significant
 from quantgate.report.run_view import ArmView, RunView
 from quantgate.targets.base import BUNDLED_ENGINE
+from quantgate_engine.counted import counted
 from quantgate_kernels.roofline import DecoderWork, DeviceLimits
 
 NOT_RECORDED = "not recorded"
@@ -47,4 +48,4 @@ def limits_table(view: RunView) -> Table | None:
     if limits is None:
         return None
     rows = [[words.title, words.rate, words.by or NOTHING] for words in limit_words(limits.model_dump())]
-    return Table([f"at most, with {limits.threads} threads", "measured", "by"], rows)
+    return Table([f"at most, with {counted(limits.threads, 'thread')}", "measured", "by"], rows)

@@ -12,6 +12,7 @@ from quantgate.metrics.registry import request_metric
 from quantgate.metrics.stalls import stalls
 from quantgate.report.numbers import NOTHING, count, milliseconds
 from quantgate.report.run_view import ArmView, RunView
+from quantgate_engine.counted import counted
 
 
 def _failures(_view: RunView, arm: ArmView) -> str:
@@ -21,7 +22,7 @@ def _failures(_view: RunView, arm: ArmView) -> str:
 def _sent_again(_view: RunView, arm: ArmView) -> str:
     retries = floats(arm.requests, "attempts") - 1
     again = int(np.count_nonzero(retries > 0))
-    return f"{count(again)} requests, {count(int(retries.sum()))} times" if again else NOTHING
+    return f"{counted(again, 'request')}, {counted(int(retries.sum()), 'time')}" if again else NOTHING
 
 
 def _counted_by(_view: RunView, arm: ArmView) -> str:
@@ -37,7 +38,7 @@ def _stalls(view: RunView, arm: ArmView) -> str:
     counts = stalls(arm.requests, view.slo_limits)
     if np.isnan(counts).all():
         return NOTHING
-    return f"{count(int(np.nansum(counts)))} in {count(int(np.count_nonzero(counts > 0)))} requests"
+    return f"{count(int(np.nansum(counts)))} in {counted(int(np.count_nonzero(counts > 0)), 'request')}"
 
 
 def _tally(names: Iterable[str]) -> str:
