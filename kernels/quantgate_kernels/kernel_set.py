@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from quantgate_kernels.layers import DecoderShape, DecoderWeights, TableWeight
+from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights, TableWeight
 from quantgate_kernels.step_program import StepProgram
 from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight, StoredWeight
 
@@ -34,7 +34,7 @@ class KernelSet(Protocol):
         """The same for an embedding or a head."""
         ...
 
-    def step_program(self, weights: DecoderWeights, shape: DecoderShape) -> StepProgram | None:
+    def step_program(self, weights: DecoderWeights, shape: DecoderShape, angles: Angles) -> StepProgram | None:
         """All layers of a step as one call, where this set has that for these weights; else the operations below do."""
         ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,6 +31,13 @@ class DecoderShape:
     norm_eps: float
     attention_scale: float
     windows: tuple[int | None, ...]
+
+
+class Angles(NamedTuple):
+    """What rotary embeddings multiply by at each position: float32 [positions, head_dim], halves alike."""
+
+    cosines: Tensor
+    sines: Tensor
 
 
 @dataclass(frozen=True, slots=True)

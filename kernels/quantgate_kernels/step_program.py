@@ -7,27 +7,29 @@ from typing import Protocol
 
 from torch import Tensor
 
-from quantgate_kernels.types import AttentionBatch, KVLayer
+from quantgate_kernels.step_rows import StepRows
+from quantgate_kernels.types import KVLayer
+
+NO_BEST_TOKEN = -1
+"""In place of the best token of a row whose logits, or whose squares before the final norm, overflowed."""
 
 
 class StepProgram(Protocol):
     """Made once for a model's weights. Not thread-safe: the executor that owns it makes one call at a time."""
 
     def hidden_states(
-        self,
-        token_ids: Tensor,
-        cache: Sequence[KVLayer],
-        batch: AttentionBatch,
-        cos: Tensor,
-        sin: Tensor,
-        output_rows: Tensor | None = None,
+        self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None = None
     ) -> Tensor:
-        """token_ids int64 [T], cos and sin float32 [T, head_dim] -> float32 [T, hidden] before the final norm.
+        """-> float32 [T, hidden] before the final norm. Writes the rows' keys and values to the cache.
 
-        Writes the rows' keys and values to the cache.
-
-        output_rows: int64 [R], ascending: only these rows are wanted, and the result is [R, hidden].
+        output_rows: R of them, ascending: only these rows are wanted, and the result is [R, hidden].
         """
+        ...
+
+    def next_tokens(
+        self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None = None
+    ) -> list[int]:
+        """The `best_tokens` of the `hidden_states`, in one call."""
         ...
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -35,5 +37,5 @@ class StepProgram(Protocol):
         ...
 
     def best_tokens(self, hidden: Tensor) -> Tensor:
-        """hidden float32 [R, hidden] -> int64 [R]: the argmax of the logits, which are not written out."""
+        """hidden float32 [R, hidden] -> int64 [R]: the argmax of the logits, never written out; or NO_BEST_TOKEN."""
         ...

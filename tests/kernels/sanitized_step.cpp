@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "some_screen.h"
+#include "step/head_workspace.h"
 #include "thread_team.h"
 #include "tiny_decoder.h"
 
@@ -17,10 +18,13 @@ extern "C" {
 int64_t quantgate_step_bytes(const quantgate::Decoder* decoder, int64_t rows, int threads);
 void quantgate_decoder_step(const quantgate::Decoder* decoder, const quantgate::Step* step, float* residual,
                             uint8_t* workspace, int threads);
-int64_t quantgate_head_bytes(const quantgate::PanelWeight* weight, int64_t rows, int threads);
-void quantgate_head(const quantgate::PanelWeight* weight, const quantgate::HeadScreen* screen, const float* norm,
-                    float eps, const float* residual, int64_t rows, float* logits, int64_t* tokens, uint8_t* workspace,
-                    int threads);
+int64_t quantgate_step_tokens_bytes(const quantgate::Decoder* decoder, const quantgate::Head* head,
+                                    const quantgate::Step* step, int threads);
+void quantgate_step_tokens(const quantgate::Decoder* decoder, const quantgate::Head* head, const quantgate::Step* step,
+                           int64_t* tokens, uint8_t* workspace, int threads);
+int64_t quantgate_head_bytes(const quantgate::Head* head, int64_t rows, int threads);
+void quantgate_head(const quantgate::Head* head, const float* residual, int64_t rows, float* logits, int64_t* tokens,
+                    uint8_t* workspace, int threads);
 }
 
 namespace sanitized {
@@ -44,7 +48,7 @@ private:
 
 struct Results {
     std::vector<float> residual, logits;
-    std::vector<int64_t> tokens;
+    std::vector<int64_t> tokens, tokens_at_once;
     std::vector<CacheMemory> cache;
 };
 
@@ -62,16 +66,23 @@ Results run(const Model& model, const Rows& rows, const std::vector<int64_t>* ou
         const Workspace workspace(quantgate_step_bytes(&decoder, step.rows, threads));
         quantgate_decoder_step(&decoder, &step, residual.data(), workspace.memory(), threads);
     }
-    const quantgate::PanelWeight head = model.head.view(false);
+    quantgate::Head head{model.head.view(false), nullptr, model.final_norm.data(), decoder.norm_eps};
     std::optional<Screen> made;
     quantgate::HeadScreen screen{};
-    if (head.form == Form::BFLOAT16) screen = made.emplace(model.head).view();
+    if (head.weight.form == Form::BFLOAT16) {
+        screen = made.emplace(model.head).view();
+        head.screen = &screen;
+    }
     for (const bool best : {false, true}) {
         const Workspace workspace(quantgate_head_bytes(&head, count, threads));
-        quantgate_head(&head, made ? &screen : nullptr, model.final_norm.data(), decoder.norm_eps, residual.data(),
-                       count, best ? nullptr : logits.data(), best ? tokens.data() : nullptr, workspace.memory(), threads);
+        quantgate_head(&head, residual.data(), count, best ? nullptr : logits.data(), best ? tokens.data() : nullptr,
+                       workspace.memory(), threads);
     }
-    return {residual, logits, tokens, cache};
+    // Once more, in one call: it writes the same keys and values again.
+    std::vector<int64_t> tokens_at_once(count, -1);
+    const Workspace workspace(quantgate_step_tokens_bytes(&decoder, &head, &step, threads));
+    quantgate_step_tokens(&decoder, &head, &step, tokens_at_once.data(), workspace.memory(), threads);
+    return {residual, logits, tokens, tokens_at_once, cache};
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -124,7 +135,7 @@ std::vector<NamedStep> steps() {
 void run_all(const Shape& shape) {
     const Model model(shape);
     for (const NamedStep& step : steps()) {
-        const Rows rows(step.sequences, shape.head_dim);
+        const Rows rows(step.sequences);
         const std::vector<int64_t> ends = rows.ends();
         for (const bool int8 : {false, true}) {
             std::vector<CacheMemory> cache;
@@ -137,12 +148,14 @@ void run_all(const Shape& shape) {
                 require(holds, what, step.name, shape, int8, threads);
             };
             require_of(finite(alone.residual) && finite(alone.logits), 1, "reads what nothing has been written to");
+            require_of(alone.tokens_at_once == alone.tokens, 1, "other tokens in one call than in two");
             require_of(greatest_first(alone), 1, "a best token has not the greatest logit");
             for (const int threads : {2, 3}) {
                 const Results team = run(model, rows, output_rows, cache, threads);
                 require_of(same_bits(team.residual, alone.residual), threads, "another residual than of one thread");
                 require_of(same_bits(team.logits, alone.logits), threads, "other logits than of one thread");
                 require_of(team.tokens == alone.tokens, threads, "other tokens than of one thread");
+                require_of(team.tokens_at_once == alone.tokens, threads, "other tokens in one call");
                 require_of(team.cache == alone.cache, threads, "another cache than of one thread");
             }
         }

@@ -13,7 +13,7 @@ from tests.kernels.step_scripts import BLOCK_SIZE, Script
 from torch import Tensor
 from typing_extensions import override
 
-from quantgate_engine.executor.batch_input import build_batch
+from quantgate_engine.executor.batch_input import rows_of
 from quantgate_engine.executor.kv_format import KV_FORMATS
 from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.model.config import DecoderConfig, read_decoder_config
@@ -27,13 +27,8 @@ from quantgate_kernels.cpu.library import Functions, StepFunctions
 from quantgate_kernels.cpu.panels import pack
 from quantgate_kernels.layers import DecoderLayer, DecoderShape, DecoderWeights, HeadNorm, Projection, TableWeight
 from quantgate_kernels.reference.kernels import ReferenceKernels
-from quantgate_kernels.types import (
-    AttentionBatch,
-    DenseWeight,
-    KVLayer,
-    LinearWeight,
-    StoredWeight,
-)
+from quantgate_kernels.step_rows import StepRows
+from quantgate_kernels.types import DenseWeight, KVLayer, LinearWeight, StoredWeight
 
 CPU = torch.device("cpu")
 SIXTEEN_BIT = Precision(torch.bfloat16, torch.bfloat16)
@@ -47,7 +42,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3": {"model_type": "qwen3", "head_dim": 64},
 }
 SCHEMES = ("bf16", "int8-w8a16", "int8-w8a8", "int4-g32", "int4-g64")
-Forward = Callable[[Tensor, tuple[KVLayer, ...], AttentionBatch], Tensor]
+Forward = Callable[[StepRows, tuple[KVLayer, ...]], Tensor]
 
 
 class PlainForms(ReferenceKernels):
@@ -103,17 +98,13 @@ def step_functions(functions: Mapping[torch.dtype, Functions]) -> StepFunctions:
 
 
 def make_program(model: Model, functions: StepFunctions) -> CpuStepProgram:
-    return CpuStepProgram(functions, _with_projections(model.weights, _packed, _packed_table), model.shape)
+    weights = _with_projections(model.weights, _packed, _packed_table)
+    rope = RotaryTable(model.config.rope.rotation(model.config.head_dim, MAX_POSITIONS), MAX_POSITIONS, CPU)
+    return CpuStepProgram(functions, weights, model.shape, rope.angles)
 
 
 def by_program(model: Model, functions: StepFunctions) -> Forward:
-    program = make_program(model, functions)
-    rope = RotaryTable(model.config.rope.rotation(model.config.head_dim, MAX_POSITIONS), MAX_POSITIONS, CPU)
-
-    def forward(token_ids: Tensor, cache: tuple[KVLayer, ...], batch: AttentionBatch) -> Tensor:
-        return program.hidden_states(token_ids, cache, batch, *rope.lookup(batch.positions))
-
-    return forward
+    return make_program(model, functions).hidden_states
 
 
 def cache_of(model: Model, blocks: int, kv_dtype: KVDtypeName, dtype: torch.dtype) -> tuple[KVLayer, ...]:
@@ -130,9 +121,8 @@ def play(forward: Forward, script: Script, cache: tuple[KVLayer, ...]) -> list[T
     parts: list[list[Tensor]] = [[] for _ in script.sequences]
     with torch.inference_mode():
         for members, sequences in script.steps():
-            token_ids, batch = build_batch(sequences, BLOCK_SIZE, CPU)
             # A copy: whoever computes them may use the memory again.
-            hidden = forward(token_ids, cache, batch).clone()
+            hidden = forward(rows_of(sequences, BLOCK_SIZE), cache).clone()
             sizes = [len(sequence.token_ids) for sequence in sequences]
             for member, rows in zip(members, hidden.split(sizes), strict=True):
                 parts[member].append(rows)

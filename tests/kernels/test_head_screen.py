@@ -18,8 +18,9 @@ from quantgate_kernels.cpu.decoder_step import CpuStepProgram
 from quantgate_kernels.cpu.head_screen import HeadScreen, screen_of
 from quantgate_kernels.cpu.library import Functions, load_functions
 from quantgate_kernels.cpu.panels import pack, unpack
-from quantgate_kernels.layers import DecoderShape, DecoderWeights
+from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights
 from quantgate_kernels.panel_weight import PanelWeight
+from quantgate_kernels.step_program import NO_BEST_TOKEN
 from quantgate_kernels.types import DenseWeight
 
 ROWS = (1, 2, 4, 5, 7, 8, 9)
@@ -38,7 +39,8 @@ def head_alone(head: Tensor, norm: Tensor, functions: Mapping[torch.dtype, Funct
         hidden=hidden, heads=1, kv_heads=1, head_dim=hidden, ffn=1, norm_eps=1e-5, attention_scale=1.0, windows=()
     )
     weights = DecoderWeights(embedding=packed, layers=(), final_norm=norm, head=packed)
-    return CpuStepProgram(step_functions(functions), weights, shape)
+    # Of no layer: there are no angles to turn anything by.
+    return CpuStepProgram(step_functions(functions), weights, shape, Angles(*torch.zeros(2, 1, hidden)))
 
 
 def few_rows(x: Tensor) -> list[Tensor]:
@@ -47,7 +49,13 @@ def few_rows(x: Tensor) -> list[Tensor]:
 
 
 def wrong_tokens(program: CpuStepProgram, x: Tensor) -> int:
-    return sum(int((program.best_tokens(part) != program.logits(part).argmax(-1)).sum()) for part in few_rows(x))
+    return sum(int((program.best_tokens(part) != best_of_all(program, part)).sum()) for part in few_rows(x))
+
+
+def best_of_all(program: CpuStepProgram, x: Tensor) -> Tensor:
+    """The argmax of every logit, where that is a number and the norm had one to divide by."""
+    greatest, best = program.logits(x).max(dim=-1)
+    return best.where(greatest.isfinite() & x.square().sum(dim=-1).isfinite(), NO_BEST_TOKEN)
 
 
 def a_random_head(vocab: int, hidden: int) -> Tensor:

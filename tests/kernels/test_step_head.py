@@ -15,6 +15,7 @@ from torch import Tensor
 
 from quantgate_kernels.cpu.decoder_step import CpuStepProgram
 from quantgate_kernels.cpu.library import load_functions
+from quantgate_kernels.step_program import NO_BEST_TOKEN
 
 ROWS = (1, 2, 4, 5, 12, 13, 17, 40)
 FAMILY = "llama, untied, biases"
@@ -88,13 +89,16 @@ def test_the_first_of_equal_logits_is_the_best(model: Model) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 5, 40])
-def test_a_row_that_is_not_a_number_has_torchs_best_token(rows: int, model: Model, program: CpuStepProgram) -> None:
-    """In torch's argmax the first NaN is greater than all else; other rows have the tokens that they had."""
+@pytest.mark.parametrize("number", [float("nan"), float("-inf"), 1e30])
+def test_a_row_that_overflows_has_no_best_token(
+    number: float, rows: int, model: Model, program: CpuStepProgram
+) -> None:
+    """The norm makes NaN of it, or 0 where its squares alone overflow; other rows have the tokens that they had."""
     clean = residual(model, rows)
     dirty = clean.clone()
-    dirty[rows // 2, 3] = float("nan")
+    dirty[rows // 2, 3] = number
     expected = program.logits(clean).argmax(-1)
-    expected[rows // 2] = 0
+    expected[rows // 2] = NO_BEST_TOKEN
     for threads in (1, 2, 3):
         for _ in range(20):
             with on_threads(threads):

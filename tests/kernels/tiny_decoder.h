@@ -14,6 +14,8 @@
 
 namespace sanitized {
 
+// No context of a step is longer than POSITIONS.
+constexpr int64_t POSITIONS = 300;
 constexpr int64_t LAYERS = 2, HIDDEN = 40, HEADS = 4, KV_HEADS = 2, VOCABULARY = 70, BLOCK_SIZE = 4, WINDOW = 6;
 
 struct Shape {
@@ -56,20 +58,21 @@ struct Model {
     Shape shape;
     Layer first, second;
     Weight embedding, head;
-    std::vector<float> final_norm = some_floats(HIDDEN);
+    std::vector<float> final_norm = some_floats(HIDDEN), cosines, sines;
     std::vector<quantgate::LayerWeights> layers;
 
     explicit Model(const Shape& shape)
         : shape(shape), first(shape), second(shape), embedding(Form::BFLOAT16, HIDDEN, VOCABULARY, 0),
-          head(some_weight(shape.form, HIDDEN, VOCABULARY)), layers{first.view(shape, 0), second.view(shape, WINDOW)} {
+          head(some_weight(shape.form, HIDDEN, VOCABULARY)), cosines(some_floats(POSITIONS * shape.head_dim)),
+          sines(some_floats(POSITIONS * shape.head_dim)), layers{first.view(shape, 0), second.view(shape, WINDOW)} {
         // Members of a team then find equal logits, of which the first token's counts.
         head.repeat_first_panel_as_last();
     }
 
     quantgate::Decoder decoder() const {
         const float attention_scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
-        return {LAYERS,    HIDDEN, HEADS,           KV_HEADS,      shape.head_dim,
-                shape.ffn, 1e-5f,  attention_scale, layers.data(), embedding.view(false)};
+        return {LAYERS,          HIDDEN,         HEADS,        KV_HEADS,      shape.head_dim,      shape.ffn, 1e-5f,
+                attention_scale, cosines.data(), sines.data(), layers.data(), embedding.view(false)};
     }
 };
 
@@ -80,12 +83,11 @@ struct Sequence {
 
 // Blocks of sequences lie in any order; what a table has behind them is no block.
 struct Rows {
-    std::vector<int64_t> token_ids, slots, earlier_slots;
+    std::vector<int64_t> token_ids, earlier_slots;
     std::vector<int32_t> query_starts{0}, context_lens, block_tables;
-    std::vector<float> cosines, sines;
     int64_t blocks = 0, max_blocks = 0;
 
-    Rows(const std::vector<Sequence>& sequences, int64_t head_dim) {
+    explicit Rows(const std::vector<Sequence>& sequences) {
         constexpr int32_t NO_BLOCK = 1 << 20;
         for (const Sequence& sequence : sequences) {
             blocks += blocks_of(sequence);
@@ -102,23 +104,20 @@ struct Rows {
                 table[block] = free.back();
                 free.pop_back();
             }
-            for (int64_t position = 0; position < sequence.context; ++position) {
-                const bool earlier = position < sequence.context - sequence.new_rows;
-                (earlier ? earlier_slots : slots)
-                    .push_back(table[position / BLOCK_SIZE] * BLOCK_SIZE + position % BLOCK_SIZE);
+            for (int64_t position = 0; position < sequence.context - sequence.new_rows; ++position) {
+                earlier_slots.push_back(table[position / BLOCK_SIZE] * BLOCK_SIZE + position % BLOCK_SIZE);
             }
             block_tables.insert(block_tables.end(), table.begin(), table.end());
             context_lens.push_back(static_cast<int32_t>(sequence.context));
             query_starts.push_back(static_cast<int32_t>(query_starts.back() + sequence.new_rows));
         }
-        token_ids.resize(slots.size());
+        token_ids.resize(query_starts.back());
         for (int64_t& token : token_ids) token = next_random() % VOCABULARY;
         // The first and the last row of the table.
         token_ids.front() = 0, token_ids.back() = VOCABULARY - 1;
-        cosines = some_floats(count() * head_dim), sines = some_floats(count() * head_dim);
     }
 
-    int64_t count() const { return static_cast<int64_t>(slots.size()); }
+    int64_t count() const { return static_cast<int64_t>(token_ids.size()); }
 
     // Each sequence's last row.
     std::vector<int64_t> ends() const {
@@ -130,10 +129,8 @@ struct Rows {
     // output_rows: those that are read; null: all of them.
     quantgate::Step step(const quantgate::LayerCache* cache, const std::vector<int64_t>* output_rows) const {
         const bool all = output_rows == nullptr;
-        return {token_ids.data(),    slots.data(),        cosines.data(),
-                sines.data(),        query_starts.data(), context_lens.data(),
-                block_tables.data(), count(),             static_cast<int64_t>(context_lens.size()),
-                BLOCK_SIZE,          max_blocks,          cache,
+        return {token_ids.data(), query_starts.data(), context_lens.data(), block_tables.data(),
+                count(), static_cast<int64_t>(context_lens.size()), BLOCK_SIZE, max_blocks, cache,
                 all ? nullptr : output_rows->data(), all ? count() : static_cast<int64_t>(output_rows->size())};
     }
 

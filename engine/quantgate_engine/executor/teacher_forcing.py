@@ -11,7 +11,7 @@ from quantgate_engine.argument_checks import refuse_argument, require_count, tok
 from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.base import ScheduledSequence, TokenScore
-from quantgate_engine.executor.batch_input import build_batch
+from quantgate_engine.executor.batch_input import rows_of
 from quantgate_engine.executor.token_scores import score_rows
 from quantgate_engine.model.decoder import Decoder
 from quantgate_engine.sampling.finite_rows import NOT_FINITE, rows_beyond_norm, rows_not_finite
@@ -131,8 +131,7 @@ class TeacherForcing:
         ]
 
     def _forward(self, sequences: list[ScheduledSequence], cache: tuple[KVLayer, ...]) -> Tensor:
-        token_ids, batch = build_batch(tuple(sequences), self._block_size, self._device)
-        return self._decoder.hidden_states(token_ids, cache, batch)
+        return self._decoder.hidden_states(rows_of(sequences, self._block_size), cache)
 
     def _logits(self, hidden: Tensor) -> Tensor:
         logits = self._decoder.logits(hidden, exact=True)

@@ -13,7 +13,7 @@ from quantgate_engine.clock import Clock, MonotonicClock
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import BlockCopy, NoToken, SampledToken, ScheduledSequence, TokenScore
-from quantgate_engine.executor.batch_input import build_batch
+from quantgate_engine.executor.batch_input import rows_of
 from quantgate_engine.executor.block_copies import copy_blocks
 from quantgate_engine.executor.kv_cache import block_count, context_limit, require_cache_fits
 from quantgate_engine.executor.kv_format import KV_FORMATS, KVFormat
@@ -32,7 +32,8 @@ from quantgate_engine.sampling.sampler import SamplingRow, sample
 from quantgate_engine.sampling_params import LogitsNeed
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.registry import make_kernel_set
-from quantgate_kernels.types import AttentionBatch, KVLayer, dtype_name, stored_bytes
+from quantgate_kernels.step_program import NO_BEST_TOKEN
+from quantgate_kernels.types import KVLayer, dtype_name, stored_bytes
 from quantgate_kernels.unavailable import KernelSetUnavailableError
 
 
@@ -139,19 +140,28 @@ class TorchExecutor:
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | NoToken | None]:
         if not sequences:
             return []
-        with self._lock, torch.inference_mode(), as_memory_errors():
-            token_ids, batch = build_batch(sequences, self.block_size, self._device)
-            # Before the forward pass, which leaves nothing of all this in the processor's caches.
+        with self._lock, as_memory_errors():
+            rows = rows_of(sequences, self.block_size)
             sampled = [index for index, sequence in enumerate(sequences) if sequence.sample]
-            draws = self._draws(sequences, sampled)
-            hidden = self._decoder.hidden_states(token_ids, self._cache, batch, self._output_rows(batch, sampled))
+            last_rows = [rows.query_starts[index + 1] - 1 for index in sampled]
+            # Where these are all rows of the step, nobody need say so.
+            output_rows = None if len(last_rows) == len(rows.token_ids) else last_rows
             drawn: list[SampledToken | NoToken | None] = [None] * len(sequences)
-            for draw in draws:
-                rows = hidden if draw.rows is None else hidden.index_select(0, draw.rows)
-                for index, token in zip(draw.indices, self._sample(rows, draw), strict=True):
-                    drawn[index] = token
-            for row in rows_beyond_norm(hidden):
-                drawn[sampled[row]] = NOT_FINITE
+            if all(sequences[index].params.logits_need is LogitsNeed.BEST for index in sampled):
+                best = self._decoder.next_tokens(rows, self._cache, output_rows)
+                for index, token_id in zip(sampled, best, strict=True):
+                    drawn[index] = _taken(sequences[index], token_id)
+                return drawn
+            with torch.inference_mode():
+                # Before the forward pass, which leaves nothing of all this in the processor's caches.
+                draws = self._draws(sequences, sampled)
+                hidden = self._decoder.hidden_states(rows, self._cache, output_rows)
+                for draw in draws:
+                    own = hidden if draw.rows is None else hidden.index_select(0, draw.rows)
+                    for index, token in zip(draw.indices, self._sample(own, draw), strict=True):
+                        drawn[index] = token
+                for row in rows_beyond_norm(hidden):
+                    drawn[sampled[row]] = NOT_FINITE
             return drawn
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
@@ -171,13 +181,6 @@ class TorchExecutor:
         with self._lock:
             return self._teacher_forcing.continuation_logits(prompt_ids, continuations, chunk_tokens)
 
-    def _output_rows(self, batch: AttentionBatch, sampled: list[int]) -> Tensor | None:
-        """The last row of each sequence that is to draw a token; None where these are all rows of the step."""
-        if len(sampled) == batch.num_rows:
-            return None
-        last_rows = [batch.query_starts_host[index + 1] - 1 for index in sampled]
-        return torch.tensor(last_rows, dtype=torch.int64, device=self._device)
-
     def _draws(self, sequences: tuple[ScheduledSequence, ...], sampled: list[int]) -> list[_Draw]:
         """Of the sequences that are to draw a token, those of one need each; nobody pays for what another one needs."""
         draws: list[_Draw] = []
@@ -196,10 +199,7 @@ class TorchExecutor:
             logits = self._decoder.logits(hidden, exact=draw.need is LogitsNeed.ALL)
             return sample(logits, [_sampling_row(sequence) for sequence in draw.sequences])
         best: list[int] = self._decoder.best_tokens(hidden).tolist()
-        return [
-            SampledToken(token if sequence.forced_token_id is None else sequence.forced_token_id)
-            for token, sequence in zip(best, draw.sequences, strict=True)
-        ]
+        return [_taken(sequence, token) for sequence, token in zip(draw.sequences, best, strict=True)]
 
     def _allocate(self, blocks: int) -> tuple[KVLayer, ...]:
         return self._kv_format.allocate(self._decoder.config, blocks, self.block_size, self._device)
@@ -212,6 +212,13 @@ def _kernel_set(config: EngineConfig, device: torch.device) -> KernelSet:
         raise ConfigurationError(
             f"EngineConfig.kernel_set asks for the `{config.kernel_set}` kernels, which cannot run here: {unavailable}."
         ) from unavailable
+
+
+def _taken(sequence: ScheduledSequence, best: int) -> SampledToken | NoToken:
+    if best == NO_BEST_TOKEN:
+        return NOT_FINITE
+    forced = sequence.forced_token_id
+    return SampledToken(best if forced is None else forced)
 
 
 def _sampling_row(sequence: ScheduledSequence) -> SamplingRow:

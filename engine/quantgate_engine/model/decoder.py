@@ -7,11 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from quantgate_engine.model.batch_tensors import build_batch
 from quantgate_engine.model.config import DecoderConfig
 from quantgate_engine.model.rope import RotaryTable
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.layers import DecoderShape, DecoderWeights, HeadNorm
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer
+from quantgate_kernels.step_program import NO_BEST_TOKEN
+from quantgate_kernels.step_rows import StepRows
+from quantgate_kernels.types import DenseWeight, KVLayer
 
 
 class Decoder:
@@ -34,22 +37,20 @@ class Decoder:
         self._rope = RotaryTable(rotation, max_positions, weights.device)
         # A window over the longest sequence hides nothing: such a layer takes the cheaper path of whole contexts.
         self._windows = [None if (window or 0) >= max_positions else window for window in config.windows]
-        self._program = kernels.step_program(weights, self._shape())
+        self._program = kernels.step_program(weights, self._shape(), self._rope.angles)
 
     def hidden_states(
-        self,
-        token_ids: Tensor,
-        cache: Sequence[KVLayer],
-        batch: AttentionBatch,
-        output_rows: Tensor | None = None,
+        self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None = None
     ) -> Tensor:
-        """token_ids int64 [T] -> [T, hidden] before the final norm; writes the rows' keys and values to the cache.
+        """-> [T, hidden] before the final norm; writes the rows' keys and values to the cache.
 
-        output_rows: int64 [R], ascending: only these rows are wanted, and the result is [R, hidden].
+        output_rows: R of them, ascending: only these rows are wanted, and the result is [R, hidden].
         """
-        cos, sin = self._rope.lookup(batch.positions)
         if self._program is not None:
-            return self._program.hidden_states(token_ids, cache, batch, cos, sin, output_rows)
+            return self._program.hidden_states(rows, cache, output_rows)
+        device = self.weights.device
+        token_ids, batch = build_batch(rows, device)
+        cos, sin = self._rope.lookup(batch.positions)
         kernels, eps = self._kernels, self.config.rms_norm_eps
         assert isinstance(self.weights.embedding, DenseWeight)
         residual = self.weights.embedding.weight.index_select(0, token_ids).to(self._compute_dtype)
@@ -68,7 +69,9 @@ class Decoder:
             gated = kernels.silu_and_mul(kernels.linear(normalised, layer.gate_up.weight, layer.gate_up.bias))
             branch = kernels.linear(gated, layer.down.weight, layer.down.bias)
         hidden = residual if branch is None else residual + branch
-        return hidden if output_rows is None else hidden.index_select(0, output_rows)
+        if output_rows is None:
+            return hidden
+        return hidden.index_select(0, torch.tensor(output_rows, dtype=torch.int64, device=device))
 
     def logits(self, hidden: Tensor, *, exact: bool = False) -> Tensor:
         """[R, hidden] -> float32 [R, vocab]. Callers pass the rows that they need, not all rows of a step.
@@ -81,10 +84,22 @@ class Decoder:
         return self._kernels.head(normalised, self.weights.head, exact=exact)
 
     def best_tokens(self, hidden: Tensor) -> Tensor:
-        """[R, hidden] -> int64 [R]: the argmax of each row's logits."""
+        """[R, hidden] -> int64 [R]: the argmax of each row's logits, NO_BEST_TOKEN where something overflowed."""
         if self._program is not None:
             return self._program.best_tokens(hidden)
-        return self.logits(hidden).argmax(dim=-1)
+        greatest, best = self.logits(hidden).max(dim=-1)
+        lengths = torch.linalg.vector_norm(hidden, dim=-1, dtype=torch.float32)
+        return best.where(greatest.isfinite() & lengths.isfinite(), NO_BEST_TOKEN)
+
+    def next_tokens(
+        self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None = None
+    ) -> list[int]:
+        """The `best_tokens` of the `hidden_states`: of a step program one call, and none into torch."""
+        if self._program is not None:
+            return self._program.next_tokens(rows, cache, output_rows)
+        with torch.inference_mode():
+            best: list[int] = self.best_tokens(self.hidden_states(rows, cache, output_rows)).tolist()
+        return best
 
     def _shape(self) -> DecoderShape:
         config = self.config

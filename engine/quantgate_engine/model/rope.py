@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from quantgate_engine.model.rope_scaling.base import Rotation
+from quantgate_kernels.layers import Angles
 
 
 class RotaryTable:
@@ -19,6 +20,11 @@ class RotaryTable:
         angles = torch.outer(torch.arange(max_positions, dtype=torch.float32, device=device), frequencies)
         doubled = torch.cat((angles, angles), dim=-1)
         self._cos_and_sin = torch.stack((doubled.cos(), doubled.sin())).mul_(rotation.attention_factor)
+
+    @property
+    def angles(self) -> Angles:
+        """The whole table."""
+        return Angles(*self._cos_and_sin.unbind(0))
 
     def lookup(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """positions int64 [T] -> cos and sin [T, head_dim]."""

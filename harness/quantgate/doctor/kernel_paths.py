@@ -59,6 +59,7 @@ def _probe(kernel_set: str, scheme_name: str) -> SchemePaths:
     import torch
 
     from quantgate_engine.quant.schemes import find_scheme
+    from quantgate_kernels.layers import Angles
     from quantgate_kernels.registry import make_kernel_set
     from quantgate_kernels.types import dtype_name
 
@@ -67,7 +68,7 @@ def _probe(kernel_set: str, scheme_name: str) -> SchemePaths:
     with torch.inference_mode():
         weights, shape = _one_layer(kernels, scheme, precision)
         # A set with a program for whole steps names the parts of it at once; the others compute part by part.
-        if kernels.step_program(weights, shape) is None:
+        if kernels.step_program(weights, shape, Angles(*torch.zeros(2, 1, HEAD_DIM))) is None:
             for rows in PROBE_ROWS:
                 _compute_parts(kernels, weights, rows, precision.compute)
     return SchemePaths(

@@ -1,9 +1,8 @@
-"""A decoder's weights and a step as the C++ step program reads them: the structures of source/step/decoder.h."""
+"""A decoder's weights as the C++ step program reads them: the structures of source/step that never change."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,9 +10,8 @@ from torch import Tensor
 
 from quantgate_kernels.cpu.head_screen import HeadScreen, screen_of
 from quantgate_kernels.cpu.panels import panel_bias
-from quantgate_kernels.layers import DecoderLayer, DecoderShape, DecoderWeights, Projection
+from quantgate_kernels.layers import Angles, DecoderLayer, DecoderShape, DecoderWeights, Projection
 from quantgate_kernels.panel_weight import PanelWeight
-from quantgate_kernels.types import AttentionBatch, KVLayer
 
 
 class PanelWeightLayout(ctypes.Structure):
@@ -38,6 +36,15 @@ class HeadScreenLayout(ctypes.Structure):
     )
 
 
+class HeadLayout(ctypes.Structure):
+    _fields_ = (
+        ("weight", PanelWeightLayout),
+        ("screen", ctypes.POINTER(HeadScreenLayout)),
+        ("norm", ctypes.c_void_p),
+        ("eps", ctypes.c_float),
+    )
+
+
 class LayerWeightsLayout(ctypes.Structure):
     _fields_ = (
         ("attention_norm", ctypes.c_void_p),
@@ -52,15 +59,6 @@ class LayerWeightsLayout(ctypes.Structure):
     )
 
 
-class LayerCacheLayout(ctypes.Structure):
-    _fields_ = (
-        ("keys", ctypes.c_void_p),
-        ("values", ctypes.c_void_p),
-        ("key_scales", ctypes.c_void_p),
-        ("value_scales", ctypes.c_void_p),
-    )
-
-
 class DecoderLayout(ctypes.Structure):
     _fields_ = (
         ("layers", ctypes.c_int64),
@@ -71,41 +69,19 @@ class DecoderLayout(ctypes.Structure):
         ("ffn", ctypes.c_int64),
         ("norm_eps", ctypes.c_float),
         ("attention_scale", ctypes.c_float),
+        ("cosines", ctypes.c_void_p),
+        ("sines", ctypes.c_void_p),
         ("weights", ctypes.POINTER(LayerWeightsLayout)),
         ("embedding", PanelWeightLayout),
     )
 
 
-class StepLayout(ctypes.Structure):
-    _fields_ = (
-        ("token_ids", ctypes.c_void_p),
-        ("slots", ctypes.c_void_p),
-        ("cosines", ctypes.c_void_p),
-        ("sines", ctypes.c_void_p),
-        ("query_starts", ctypes.c_void_p),
-        ("context_lens", ctypes.c_void_p),
-        ("block_tables", ctypes.c_void_p),
-        ("rows", ctypes.c_int64),
-        ("sequences", ctypes.c_int64),
-        ("block_size", ctypes.c_int64),
-        ("max_blocks", ctypes.c_int64),
-        ("cache", ctypes.POINTER(LayerCacheLayout)),
-        ("output_rows", ctypes.c_void_p),
-        ("output_count", ctypes.c_int64),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class LaidOutDecoder:
-    """The structures of a decoder's weights, and the tensors whose memory they point to.
-
-    final_norm: float32 [hidden].
-    """
+    """The structures of a decoder's weights, and the tensors whose memory they point to."""
 
     decoder: DecoderLayout
-    head: PanelWeightLayout
-    screen: HeadScreenLayout
-    final_norm: Tensor
+    head: HeadLayout
     kept: tuple[object, ...]
 
 
@@ -141,7 +117,7 @@ class _Keeper:
         return self.panels(projection.weight, projection.bias)
 
 
-def lay_out_decoder(weights: DecoderWeights, shape: DecoderShape) -> LaidOutDecoder:
+def lay_out_decoder(weights: DecoderWeights, shape: DecoderShape, angles: Angles) -> LaidOutDecoder:
     """Every weight must be in panels."""
     assert isinstance(weights.embedding, PanelWeight)
     assert isinstance(weights.head, PanelWeight)
@@ -151,10 +127,11 @@ def lay_out_decoder(weights: DecoderWeights, shape: DecoderShape) -> LaidOutDeco
     )
     decoder = DecoderLayout(
         len(weights.layers), shape.hidden, shape.heads, shape.kv_heads, shape.head_dim, shape.ffn,
-        shape.norm_eps, shape.attention_scale, layers, keeper.panels(weights.embedding),
+        shape.norm_eps, shape.attention_scale, *map(keeper.wide, angles), layers, keeper.panels(weights.embedding),
     )  # fmt: skip
-    head, screen = keeper.panels(weights.head), keeper.screen(screen_of(weights.head))
-    return LaidOutDecoder(decoder, head, screen, weights.final_norm.float().contiguous(), (layers, *keeper.kept))
+    screen = ctypes.pointer(keeper.screen(screen_of(weights.head)))
+    head = HeadLayout(keeper.panels(weights.head), screen, keeper.wide(weights.final_norm), shape.norm_eps)
+    return LaidOutDecoder(decoder, head, (layers, screen, *keeper.kept))
 
 
 def _layer(keeper: _Keeper, layer: DecoderLayer, window: int | None) -> LayerWeightsLayout:
@@ -167,38 +144,6 @@ def _layer(keeper: _Keeper, layer: DecoderLayer, window: int | None) -> LayerWei
         *(keeper.projection(projection) for projection in layer.projections()),
         window or 0,
     )
-
-
-def lay_out_cache(cache: Sequence[KVLayer]) -> ctypes.Array[LayerCacheLayout]:
-    """Addresses only: the caller keeps the cache's tensors."""
-    return (LayerCacheLayout * len(cache))(
-        *(
-            LayerCacheLayout(
-                *(
-                    None if tensor is None else tensor.data_ptr()
-                    for tensor in (layer.keys, layer.values, layer.key_scales, layer.value_scales)
-                )
-            )
-            for layer in cache
-        )
-    )
-
-
-def lay_out_step(
-    token_ids: Tensor,
-    cosines: Tensor,
-    sines: Tensor,
-    batch: AttentionBatch,
-    cache: ctypes.Array[LayerCacheLayout],
-    output_rows: Tensor | None,
-) -> StepLayout:
-    """Addresses only: the caller keeps the tensors until the step is done. They must be dense in memory."""
-    return StepLayout(
-        token_ids.data_ptr(), batch.slots.data_ptr(), cosines.data_ptr(), sines.data_ptr(),
-        batch.query_starts.data_ptr(), batch.context_lens.data_ptr(), batch.block_tables.data_ptr(),
-        batch.num_rows, batch.num_sequences, batch.block_size, batch.block_tables.shape[1], cache,
-        *((None, batch.num_rows) if output_rows is None else (output_rows.data_ptr(), output_rows.shape[0])),
-    )  # fmt: skip
 
 
 def aligned_bytes(count: int, alignment: int = 64) -> Tensor:

@@ -4,53 +4,54 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from array import array
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from quantgate_kernels.cpu.decoder_layout import (
-    LayerCacheLayout,
-    aligned_bytes,
-    lay_out_cache,
-    lay_out_decoder,
-    lay_out_step,
-)
+from quantgate_kernels.cpu.decoder_layout import aligned_bytes, lay_out_decoder
 from quantgate_kernels.cpu.library import StepFunctions
-from quantgate_kernels.layers import DecoderShape, DecoderWeights
-from quantgate_kernels.types import AttentionBatch, KVLayer
+from quantgate_kernels.cpu.step_layout import LaidOutStep, LayerCacheLayout, address_of, lay_out_cache, lay_out_step
+from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights
+from quantgate_kernels.step_rows import StepRows
+from quantgate_kernels.types import KVLayer
 
 
 class CpuStepProgram:
     """Implements `StepProgram` for weights in panels. Memory that steps work in is kept and grows with the rows."""
 
-    def __init__(self, functions: StepFunctions, weights: DecoderWeights, shape: DecoderShape) -> None:
+    def __init__(self, functions: StepFunctions, weights: DecoderWeights, shape: DecoderShape, angles: Angles) -> None:
         self._functions = functions
         self._hidden = shape.hidden
         self._vocab = weights.head.shape[0]
-        self._laid_out = lay_out_decoder(weights, shape)
+        self._laid_out = lay_out_decoder(weights, shape, angles)
         self._decoder = ctypes.byref(self._laid_out.decoder)
         self._head = ctypes.byref(self._laid_out.head)
-        self._screen = ctypes.byref(self._laid_out.screen)
-        self._eps = shape.norm_eps
         self._workspace = aligned_bytes(0)
         self._caches = _LatestCache()
 
     def hidden_states(
-        self,
-        token_ids: Tensor,
-        cache: Sequence[KVLayer],
-        batch: AttentionBatch,
-        cos: Tensor,
-        sin: Tensor,
-        output_rows: Tensor | None = None,
+        self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None = None
     ) -> Tensor:
-        threads = torch.get_num_threads()
-        hidden = torch.empty((batch.num_rows, self._hidden), dtype=torch.float32)
-        workspace = self._memory(self._functions.step_bytes(self._decoder, batch.num_rows, threads))
-        step = lay_out_step(token_ids, cos, sin, batch, self._caches.layout_of(cache), output_rows)
+        threads, laid_out = torch.get_num_threads(), self._lay_out(rows, cache, output_rows)
+        step = laid_out.step
+        hidden = torch.empty((step.rows, self._hidden), dtype=torch.float32)
+        workspace = self._memory(self._functions.step_bytes(self._decoder, step.rows, threads))
         self._functions.decoder_step(self._decoder, ctypes.byref(step), hidden.data_ptr(), workspace, threads)
-        return hidden if output_rows is None else hidden[: output_rows.shape[0]]
+        return hidden[: step.output_count]
+
+    def next_tokens(
+        self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None = None
+    ) -> list[int]:
+        threads, laid_out = torch.get_num_threads(), self._lay_out(rows, cache, output_rows)
+        step, tokens = ctypes.byref(laid_out.step), array("q", (0,) * laid_out.step.output_count)
+        workspace = self._memory(self._functions.step_tokens_bytes(self._decoder, self._head, step, threads))
+        self._functions.step_tokens(self._decoder, self._head, step, address_of(tokens), workspace, threads)
+        return tokens.tolist()
+
+    def _lay_out(self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None) -> LaidOutStep:
+        return lay_out_step(rows, self._caches.layout_of(cache), output_rows)
 
     def logits(self, hidden: Tensor) -> Tensor:
         logits = torch.empty((hidden.shape[0], self._vocab), dtype=torch.float32)
@@ -67,7 +68,7 @@ class CpuStepProgram:
         workspace = self._memory(self._functions.head_bytes(self._head, rows, threads))
         residual = hidden.contiguous()
         self._functions.head(
-            self._head, self._screen, self._laid_out.final_norm.data_ptr(), self._eps, residual.data_ptr(), rows,
+            self._head, residual.data_ptr(), rows,
             None if logits is None else logits.data_ptr(), None if tokens is None else tokens.data_ptr(),
             workspace, threads,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from quantgate_kernels.cpu.decoder_step import CpuStepProgram
 from quantgate_kernels.cpu.operations import CpuOperations
 from quantgate_kernels.cpu.panel_products import PanelProducts
 from quantgate_kernels.cpu.panels import pack
-from quantgate_kernels.layers import DecoderShape, DecoderWeights, TableWeight
+from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights, TableWeight
 from quantgate_kernels.panel_weight import PanelWeight
 from quantgate_kernels.step_program import StepProgram
 from quantgate_kernels.types import DenseWeight, LinearWeight, StoredWeight
@@ -48,7 +48,7 @@ class CpuKernels(CpuOperations):
         return pack(weight) if compute == torch.bfloat16 else weight
 
     @override
-    def step_program(self, weights: DecoderWeights, shape: DecoderShape) -> StepProgram | None:
+    def step_program(self, weights: DecoderWeights, shape: DecoderShape, angles: Angles) -> StepProgram | None:
         functions = self._functions[torch.bfloat16].step
         if functions is None or weights.final_norm.dtype != torch.bfloat16:
             return None
@@ -56,7 +56,7 @@ class CpuKernels(CpuOperations):
             self.paths[f"linear.{label}"] = f"{STEP_PATH}, panels"
         for operation in ("rms_norm", "rope_and_write_kv", "attention", "silu_and_mul", "head"):
             self.paths[operation] = STEP_PATH
-        return CpuStepProgram(functions, weights, shape)
+        return CpuStepProgram(functions, weights, shape, angles)
 
     @override
     def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:

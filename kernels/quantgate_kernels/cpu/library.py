@@ -32,8 +32,10 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
 PANEL_LINEAR = (ctypes.c_int32, *(POINTER,) * 6, ctypes.c_int, *(COUNT,) * 4, THREADS)
 STEP_BYTES = (POINTER, COUNT, THREADS)
 DECODER_STEP = (*(POINTER,) * 4, THREADS)
+STEP_TOKENS_BYTES = (*(POINTER,) * 3, THREADS)
+STEP_TOKENS = (*(POINTER,) * 5, THREADS)
 HEAD_BYTES = (POINTER, COUNT, THREADS)
-HEAD = (*(POINTER,) * 3, NUMBER, POINTER, COUNT, *(POINTER,) * 3, THREADS)
+HEAD = (*(POINTER,) * 2, COUNT, *(POINTER,) * 3, THREADS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class StepFunctions:
 
     step_bytes: Callable[..., int]
     decoder_step: Callable[..., None]
+    step_tokens_bytes: Callable[..., int]
+    step_tokens: Callable[..., None]
     head_bytes: Callable[..., int]
     head: Callable[..., None]
 
@@ -81,6 +85,8 @@ def bind(path: Path) -> dict[torch.dtype, Functions]:
     step = StepFunctions(
         step_bytes=_function(library, "quantgate_step_bytes", STEP_BYTES, COUNT),
         decoder_step=_function(library, "quantgate_decoder_step", DECODER_STEP),
+        step_tokens_bytes=_function(library, "quantgate_step_tokens_bytes", STEP_TOKENS_BYTES, COUNT),
+        step_tokens=_function(library, "quantgate_step_tokens", STEP_TOKENS),
         head_bytes=_function(library, "quantgate_head_bytes", HEAD_BYTES, COUNT),
         head=_function(library, "quantgate_head", HEAD),
     )

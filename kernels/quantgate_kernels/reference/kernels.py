@@ -8,7 +8,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from quantgate_kernels.kernel_set import KernelSet
-from quantgate_kernels.layers import DecoderShape, DecoderWeights, TableWeight
+from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights, TableWeight
 from quantgate_kernels.reference.attention import attend, plan_attention
 from quantgate_kernels.reference.head import head_logits
 from quantgate_kernels.reference.linear import multiply, stored_form
@@ -37,7 +37,7 @@ class ReferenceKernels(KernelSet):
         return weight
 
     @override
-    def step_program(self, weights: DecoderWeights, shape: DecoderShape) -> StepProgram | None:
+    def step_program(self, weights: DecoderWeights, shape: DecoderShape, angles: Angles) -> StepProgram | None:
         return None
 
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -39,8 +39,9 @@ void rope_and_write_kv(const RopeRows<Number>& rows, Number* queries, void* keys
     extern "C" void NAME(const NUMBER* qkv, const float* cosines, const float* sines, const int64_t* slots,          \
                          NUMBER* queries, void* keys, void* values, float* key_scales, float* value_scales,          \
                          int64_t rows, int64_t heads, int64_t kv_heads, int64_t head_dim, int threads) {             \
-        quantgate::rope_and_write_kv<NUMBER>({qkv, cosines, sines, slots, rows, heads, kv_heads, head_dim}, queries, \
-                                             keys, values, key_scales, value_scales, threads);                       \
+        quantgate::rope_and_write_kv<NUMBER>(                                                                         \
+            {qkv, cosines, sines, nullptr, slots, rows, heads, kv_heads, head_dim}, queries, keys, values,           \
+            key_scales, value_scales, threads);                                                                      \
     }
 
 QUANTGATE_ROPE(quantgate_rope_and_write_kv_bfloat16, quantgate::BFloat16)

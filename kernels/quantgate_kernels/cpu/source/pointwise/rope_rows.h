@@ -71,12 +71,13 @@ struct Int8Rows {
     }
 };
 
-// The rows of a step: [rows, (heads + 2 kv_heads) * head_dim], their angles [rows, head_dim], and their slots.
+// The rows of a step: [rows, (heads + 2 kv_heads) * head_dim], and their slots. positions: which row of the angles, [...,
+// head_dim], is each row's; null where they stand in the order of the rows.
 template <class Number>
 struct RopeRows {
     const Number* qkv;
     const float *cosines, *sines;
-    const int64_t* slots;
+    const int64_t *positions, *slots;
     int64_t count, heads, kv_heads, head_dim;
 };
 
@@ -90,7 +91,8 @@ template <class Number, class Cache>
 void rope_heads(const RopeRows<Number>& rows, int64_t row, RopeHeads query_heads, RopeHeads key_heads, Number* queries,
                 const Cache& cache, float* wide) {
     const int64_t size = rows.head_dim;
-    const Turn<Number> turn{rows.cosines + row * size, rows.sines + row * size, size / 2};
+    const int64_t angles = (rows.positions == nullptr ? row : rows.positions[row]) * size;
+    const Turn<Number> turn{rows.cosines + angles, rows.sines + angles, size / 2};
     const Number* query_row = rows.qkv + row * (rows.heads + 2 * rows.kv_heads) * size;
     const Number* key_row = query_row + rows.heads * size;
     const Number* value_row = key_row + rows.kv_heads * size;

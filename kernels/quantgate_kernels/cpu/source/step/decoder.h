@@ -23,10 +23,11 @@ struct LayerCache {
     float *key_scales, *value_scales;
 };
 
-// embedding: bfloat16 [vocabulary, hidden], in panels.
+// cosines and sines: float32 [positions, head_dim], halves alike. embedding: bfloat16 [vocabulary, hidden], in panels.
 struct Decoder {
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn;
     float norm_eps, attention_scale;
+    const float *cosines, *sines;
     const LayerWeights* weights;
     PanelWeight embedding;
 
@@ -34,12 +35,11 @@ struct Decoder {
     int64_t query_key_values() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
-// One step: rows of sequences back to back. token_ids and slots: int64 [rows]; cosines and sines: float32 [rows, head_dim];
-// query_starts: int32 [sequences + 1]; context_lens: int32 [sequences]; block_tables: int32 [sequences, max_blocks].
+// One step: rows of sequences back to back, each sequence's last tokens. token_ids: int64 [rows]; query_starts: int32
+// [sequences + 1]; context_lens: int32 [sequences], new rows included; block_tables: int32 [sequences, max_blocks].
 // output_rows: int64 [output_count], ascending, the rows whose output is wanted; unused where all are.
 struct Step {
-    const int64_t *token_ids, *slots;
-    const float *cosines, *sines;
+    const int64_t* token_ids;
     const int32_t *query_starts, *context_lens, *block_tables;
     int64_t rows, sequences, block_size, max_blocks;
     const LayerCache* cache;

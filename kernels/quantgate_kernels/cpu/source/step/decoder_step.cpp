@@ -1,4 +1,5 @@
-// All layers of a step in one parallel region: token ids in, the residual after the last layer out.
+// All layers of a step in one parallel region: token ids in, the residual after the last layer out, or the best token
+// after each row that is read.
 //
 // Rows whose output nobody reads end in the last layer once their keys and values are written: of a prompt, that is all
 // but the last.
@@ -7,6 +8,7 @@
 #include <algorithm>
 
 #include "common/team.h"
+#include "step/best_tokens.h"
 #include "step/decoder.h"
 #include "step/embedding.h"
 #include "step/finishes.h"
@@ -50,12 +52,23 @@ public:
 
 private:
     void begin() const {
+        member_.split(step_.sequences, [&](int64_t first, int64_t last) {
+            for (int64_t sequence = first; sequence < last; ++sequence) place_rows(sequence);
+        });
         member_.split(step_.rows, [&](int64_t first, int64_t last) {
             for (int64_t row = first; row < last; ++row) {
                 embed(decoder_.embedding, step_.token_ids[row], residual_ + row * decoder_.hidden);
             }
         });
         member_.meet();
+    }
+
+    void place_rows(int64_t sequence) const {
+        const int64_t first = step_.query_starts[sequence], rows = step_.query_starts[sequence + 1] - first;
+        const int64_t before = step_.context_lens[sequence] - rows;
+        find_slots(step_.block_tables + sequence * step_.max_blocks, before, rows, step_.block_size,
+                   workspace_.slots + first);
+        for (int64_t row = 0; row < rows; ++row) workspace_.positions[first + row] = before + row;
     }
 
     // Moves the rows that are read later to the front, and goes on with these alone. They ascend, so that none is
@@ -117,6 +130,31 @@ private:
     AttentionStepScratch<BFloat16>& scratch_;
 };
 
+// The attention of a step's layers, in tasks. The caller's thread keeps the list's memory from step to step.
+const AttentionPlan& planned(const Decoder& decoder, const Step& step, int threads) {
+    const Sequences sequences{step.query_starts, step.context_lens, step.block_tables, step.sequences};
+    const AttentionShape shape{decoder.heads,   decoder.kv_heads, decoder.head_dim,       step.block_size,
+                               step.max_blocks, 0,                decoder.attention_scale};
+    thread_local AttentionPlan plan;
+    plan.list(sequences, shape, threads);
+    return plan;
+}
+
+// What the layers work in, then the head, and the residual between the two.
+struct TokensWorkspace {
+    uint8_t *layers, *search;
+    float* residual;
+    int64_t used;
+
+    TokensWorkspace(uint8_t* buffer, const Decoder& decoder, const Head& head, const Step& step, int threads) {
+        Carver carver(buffer);
+        layers = carver.take<uint8_t>(StepWorkspace(nullptr, decoder, step.rows, threads, 0).used);
+        search = carver.take<uint8_t>(HeadWorkspace(nullptr, head.weight, step.output_count, threads, 0).used);
+        residual = carver.take<float>(step.rows * decoder.hidden);
+        used = carver.used();
+    }
+};
+
 }  // namespace
 }  // namespace quantgate
 
@@ -124,18 +162,33 @@ extern "C" int64_t quantgate_step_bytes(const quantgate::Decoder* decoder, int64
     return quantgate::StepWorkspace(nullptr, *decoder, rows, threads, 0).used;
 }
 
-// residual: float32 [rows, hidden]; the first output_count rows are what the last layer leaves. workspace: quantgate_step_bytes for these rows and
-// threads, on a cache line of its own.
+// residual: float32 [rows, hidden]; the first output_count rows are what the last layer leaves. workspace:
+// quantgate_step_bytes for these rows and threads, on a cache line of its own.
 extern "C" void quantgate_decoder_step(const quantgate::Decoder* decoder, const quantgate::Step* step, float* residual,
                                        uint8_t* workspace, int threads) {
     using namespace quantgate;
-    const Sequences sequences{step->query_starts, step->context_lens, step->block_tables, step->sequences};
-    const AttentionShape shape{decoder->heads,    decoder->kv_heads, decoder->head_dim,         step->block_size,
-                               step->max_blocks, 0,                 decoder->attention_scale};
-    // The caller's thread keeps it from step to step.
-    thread_local AttentionPlan plan;
-    plan.list(sequences, shape, threads);
-    const AttentionPlan& listed = plan;
-    auto run = [&](const Member& member) { StepRun(*decoder, *step, listed, residual, workspace, member).run(); };
+    const AttentionPlan& plan = planned(*decoder, *step, threads);
+    auto run = [&](const Member& member) { StepRun(*decoder, *step, plan, residual, workspace, member).run(); };
+    run_as_team(threads, run);
+}
+
+extern "C" int64_t quantgate_step_tokens_bytes(const quantgate::Decoder* decoder, const quantgate::Head* head,
+                                               const quantgate::Step* step, int threads) {
+    return quantgate::TokensWorkspace(nullptr, *decoder, *head, *step, threads).used;
+}
+
+// tokens: int64 [output_count], the best token after each row that is read. workspace: quantgate_step_tokens_bytes, on a
+// cache line of its own.
+extern "C" void quantgate_step_tokens(const quantgate::Decoder* decoder, const quantgate::Head* head,
+                                      const quantgate::Step* step, int64_t* tokens, uint8_t* workspace, int threads) {
+    using namespace quantgate;
+    const AttentionPlan& plan = planned(*decoder, *step, threads);
+    const TokensWorkspace places(workspace, *decoder, *head, *step, threads);
+    auto run = [&](const Member& member) {
+        // All members have met when the last layer is done.
+        StepRun(*decoder, *step, plan, places.residual, places.layers, member).run();
+        if (step->output_count == 0) return;
+        find_best_tokens(member, *head, places.residual, step->output_count, places.search, tokens);
+    };
     run_as_team(threads, run);
 }

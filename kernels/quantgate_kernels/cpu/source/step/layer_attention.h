@@ -32,8 +32,8 @@ struct LayerAttention {
 
 private:
     RopeRows<BFloat16> rope_rows() const {
-        return {workspace.query_key_values, step.cosines, step.sines, step.slots,
-                step.rows, decoder.heads, decoder.kv_heads, decoder.head_dim};
+        return {workspace.query_key_values, decoder.cosines, decoder.sines,   workspace.positions, workspace.slots,
+                step.rows,                  decoder.heads,   decoder.kv_heads, decoder.head_dim};
     }
 
     AttentionShape shape() const {

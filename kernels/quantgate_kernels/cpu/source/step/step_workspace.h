@@ -7,8 +7,9 @@
 
 namespace quantgate {
 
-// shared: inputs of products that all members read. attended: what attention gives. gated: silu of gates times ups.
+// positions, slots: of each row, in its sequence and in the cache. shared: inputs of products that all members read. attended: what attention gives. gated: silu of gates times ups.
 struct StepWorkspace {
+    int64_t *positions, *slots;
     RowBuffer shared;
     FinishedRows attended, gated;
     BFloat16 *query_key_values, *queries;
@@ -21,6 +22,8 @@ struct StepWorkspace {
     StepWorkspace(uint8_t* buffer, const Decoder& decoder, int64_t rows, int64_t members, int64_t member) {
         const int64_t widest = std::max({decoder.hidden, decoder.queries(), decoder.ffn});
         Carver carver(buffer);
+        positions = carver.take<int64_t>(rows);
+        slots = carver.take<int64_t>(rows);
         shared = carver.take_rows(rows, widest);
         attended = {carver.take<BFloat16>(rows * decoder.queries()), decoder.queries()};
         gated = {carver.take<BFloat16>(rows * decoder.ffn), decoder.ffn};
