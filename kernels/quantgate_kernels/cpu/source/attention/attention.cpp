@@ -10,7 +10,7 @@ void attention(const AttentionStep<Number>& step, int threads) {
     parallel_for(step.tasks(), 1, threads, [&](int64_t begin, int64_t end) {
         // A thread keeps its own from call to call.
         thread_local AttentionStepScratch<Number> scratch;
-        for (int64_t task = begin; task < end; ++task) step.run(task, scratch);
+        for (int64_t task = begin; task < end; ++task) step.run(task, task + threads, scratch);
     });
 }
 

@@ -2,6 +2,7 @@
 // are shared out, or on what else there is.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -52,28 +53,45 @@ struct AttentionStep {
 
     int64_t tasks() const { return plan.tasks(); }
 
-    void run(int64_t task, AttentionStepScratch<Number>& scratch) const {
+    // likely_next: what the thread is likely to claim then; what that reads first is asked for early. A wrong guess, or one
+    // beyond the last task, does no harm.
+    void run(int64_t task, int64_t likely_next, AttentionStepScratch<Number>& scratch) const {
         scratch.fit(shape);
+        const TileSlots after = first_tile(likely_next);
         if (key_scales != nullptr) {
             run_over(CachedRows<int8_t>{static_cast<const int8_t*>(keys), key_scales},
-                     CachedRows<int8_t>{static_cast<const int8_t*>(values), value_scales}, plan[task], scratch);
+                     CachedRows<int8_t>{static_cast<const int8_t*>(values), value_scales}, plan[task], after, scratch);
         } else {
             run_over(CachedRows<Number>{static_cast<const Number*>(keys), nullptr},
-                     CachedRows<Number>{static_cast<const Number*>(values), nullptr}, plan[task], scratch);
+                     CachedRows<Number>{static_cast<const Number*>(values), nullptr}, plan[task], after, scratch);
         }
     }
 
 private:
+    const int32_t* table_of(int64_t sequence) const { return sequences.block_tables + sequence * shape.max_blocks; }
+
+    // Empty where the task is none that begins a decode.
+    TileSlots first_tile(int64_t task) const {
+        TileSlots slots;
+        slots.tokens = 0;
+        if (task >= tasks() || !plan[task].decodes || plan[task].share > 0) return slots;
+        const int64_t sequence = plan[task].sequence, context = sequences.context_lens[sequence];
+        const int64_t first = shape.first_seen(context);
+        slots.tokens = std::min(TILE, context - first);
+        find_slots(table_of(sequence), first, slots.tokens, shape.block_size, slots.of);
+        return slots;
+    }
+
     template <class Stored>
     void run_over(const CachedRows<Stored>& key_rows, const CachedRows<Stored>& value_rows, const AttentionTask& task,
-                  AttentionStepScratch<Number>& scratch) const {
+                  const TileSlots& after, AttentionStepScratch<Number>& scratch) const {
         const int64_t sequence = task.sequence, context = sequences.context_lens[sequence];
         const int64_t row = sequences.first_row(sequence) + task.first_row;
         const Number* queries = q + row * shape.heads * shape.head_dim;
         Number* results = out + row * out_row;
-        const int32_t* table = sequences.block_tables + sequence * shape.max_blocks;
+        const int32_t* table = table_of(sequence);
         if (task.decodes) {
-            const DecodedSequence<Number, Stored> decoded{queries, key_rows, value_rows, table, context, shape};
+            const DecodedSequence<Number, Stored> decoded{queries, key_rows, value_rows, table, context, shape, after};
             return decode(decoded, task, scratch.decode(), results);
         }
         const PrefillRows rows{table,     context, sequences.new_rows(sequence), task.first_row,

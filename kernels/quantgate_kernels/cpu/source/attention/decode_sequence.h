@@ -47,7 +47,8 @@ struct DecodeScratch {
 #endif
 };
 
-// A sequence's part in a layer. q: the token's row, all heads.
+// A sequence's part in a layer. q: the token's row, all heads. after: the tile that the thread is likely to read when it
+// is done with the sequence; it may be empty.
 template <class Number, class Stored>
 struct DecodedSequence {
     const Number* q;
@@ -55,6 +56,7 @@ struct DecodedSequence {
     const int32_t* table;
     int64_t context;
     const AttentionShape& shape;
+    const TileSlots& after;
 };
 
 // The three functions for heads of a width.
@@ -136,7 +138,8 @@ private:
         for (; first < end; first += TILE, std::swap(present, next)) {
             const bool ends = first + TILE >= end;
             find(sequence, std::min(first + TILE, end), ends ? last : end, *next);
-            Tiles::attend(sequence.keys, sequence.values, *present, *next, shape, tile_scratch(scratch), sums);
+            const TileSlots& following = next->tokens > 0 ? *next : sequence.after;
+            Tiles::attend(sequence.keys, sequence.values, *present, following, shape, tile_scratch(scratch), sums);
         }
     }
 

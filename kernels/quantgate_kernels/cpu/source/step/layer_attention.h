@@ -76,7 +76,7 @@ private:
             // What a task attends to is what it has written itself, or what earlier steps have: no meeting is needed.
             return member.share(attention.tasks(), [&](int64_t task) {
                 rope(rows, plan[task].sequence, 0, decoder.kv_heads);
-                attention.run(task, scratch);
+                attention.run(task, task + member.count, scratch);
             });
         }
         member.split(step.rows * decoder.kv_heads, [&](int64_t first, int64_t last) {
@@ -86,7 +86,7 @@ private:
             }
         });
         member.meet();
-        member.share(attention.tasks(), [&](int64_t task) { attention.run(task, scratch); });
+        member.share(attention.tasks(), [&](int64_t task) { attention.run(task, task + member.count, scratch); });
     }
 };
 

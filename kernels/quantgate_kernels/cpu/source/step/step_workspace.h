@@ -7,7 +7,8 @@
 
 namespace quantgate {
 
-// positions, slots: of each row, in its sequence and in the cache. shared: inputs of products that all members read. attended: what attention gives. gated: silu of gates times ups.
+// positions, slots: of each row, in its sequence and in the cache. shared: inputs of products that all members read.
+// attended: what attention gives. gated: silu of gates times ups.
 struct StepWorkspace {
     int64_t *positions, *slots;
     RowBuffer shared;
