@@ -80,10 +80,10 @@ class AsyncLLM:
         """Yields the request's tokens as they are drawn; the last chunk, and only it, has its `end` set.
 
         The request arrives at the engine when the first chunk is asked for. Closing the iterator early (or cancelling
-        the task that waits on it) is a disconnect: its blocks are free at the end of the running step. The token that
-        completes one of `params.stop` is the last. Raises RunError where the engine is not running, ConfigurationError
-        where a live request has the same id, an argument is of another kind, or there are stop strings and no LLM, to
-        whose text they belong.
+        the task that waits on it) is a disconnect: its blocks and its id are free at the end of the running step. The
+        token that completes one of `params.stop` is the last. Raises RunError where the engine is not running,
+        ConfigurationError where a live request has the same id, an argument is of another kind, or there are stop
+        strings and no LLM, to whose text they belong.
         """
         stop = await self._stop_strings(request_id, params)
         steps = self._steps

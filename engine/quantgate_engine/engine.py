@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections import deque
 
@@ -40,12 +41,20 @@ class EngineCore(EngineView):
         self._ranks = itertools.count()
         self._steps: deque[StepRecord] = deque(maxlen=_STEP_LOG_LIMIT)
         self._driver = threading.Lock()
+        self._driving_process = os.getpid()
 
     def claim(self) -> None:
         """Makes the caller the one that steps the engine; raises RunError where somebody is already."""
-        if not self._driver.acquire(blocking=False):
+        if self._driver.acquire(blocking=False):
+            self._driving_process = os.getpid()
+        elif self._driving_process == os.getpid():
             raise RunError(
                 "The engine is busy: a started AsyncLLM or a call in another thread drives it; stop that one first."
+            )
+        else:
+            raise RunError(
+                "The engine was driven when this process was forked, and its requests are the parent's; load the model "
+                "anew here, or fork while nothing drives it."
             )
 
     def relinquish(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 
 from quantgate_engine.errors import RunError
 from quantgate_engine.executor.compute_thread import on_compute_thread
+from quantgate_engine.executor.fork_lock import ForkLock
 from quantgate_engine.executor.worker_thread import WorkerThread
 
 LIMIT_S = 120
@@ -67,6 +69,43 @@ if child == 0:
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), answer() == want)
 """
     assert _run(program, folder, tmp_path) == "0 True\n"
+
+
+def test_a_child_forked_amid_a_step_scores_and_is_told_why_it_cannot_generate(folder: Path, tmp_path: Path) -> None:
+    program = """
+import time
+want = llm.logits(list(range(3, 90)))
+long = SamplingParams(max_tokens=200, ignore_eos=True)
+busy = threading.Thread(target=lambda: llm.generate([list(range(3, 90))], long))
+busy.start()
+while not llm.core.load.active_requests:
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)  # A hang is to be a failure, and to leave nobody behind.
+    try:
+        answer()
+    except RunError as refused:
+        print(refused, flush=True)
+    os._exit(0 if (llm.logits(list(range(3, 90))) == want).all() else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+busy.join()
+"""
+    assert _run(program, folder, tmp_path) == (
+        "The engine was driven when this process was forked, and its requests are the parent's; load the model anew "
+        "here, or fork while nothing drives it.\n0\n"
+    )
+
+
+def test_a_lock_that_another_thread_holds_is_free_in_a_child() -> None:
+    lock = ForkLock()
+    with lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            with lock:
+                os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_thread_that_outlives_the_main_thread_generates(folder: Path, tmp_path: Path) -> None:

@@ -81,6 +81,14 @@ def test_a_stop_string_that_the_last_allowed_token_completes_is_a_stop(llm: LLM)
     assert chunks[-1].end.finish_reason == "stop"
 
 
+def test_a_stop_string_that_half_a_character_at_the_end_completes_is_a_stop(llm: LLM) -> None:
+    half = SamplingParams(max_tokens=2, ignore_eos=True, logit_bias={0xC3: 100.0}, stop="\ufffd\ufffd")
+    [whole] = llm.generate([PROMPTS[0]], half)
+    [chunks] = stream(llm, [PROMPTS[0]], [half])
+    assert chunks[-1].end is not None
+    assert (whole.finish_reason, chunks[-1].end.finish_reason) == ("stop", "stop")
+
+
 def test_an_engine_without_a_tokenizer_refuses_stop_strings_in_one_sentence() -> None:
     simulation = Simulation()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import BlockCopy, NoToken, SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import rows_of
 from quantgate_engine.executor.block_copies import copy_blocks
+from quantgate_engine.executor.fork_lock import ForkLock
 from quantgate_engine.executor.kv_cache import block_count, context_limit, require_cache_fits
 from quantgate_engine.executor.kv_format import KV_FORMATS, KVFormat
 from quantgate_engine.executor.machine_limits import require_threads
@@ -67,7 +67,7 @@ class TorchExecutor:
         self._host_cache = kv_format.allocate(
             model, config.preemption.host_blocks, self.block_size, torch.device("cpu")
         )
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._teacher_forcing = TeacherForcing(
             decoder,
             self._allocate,

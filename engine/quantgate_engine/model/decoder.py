@@ -98,7 +98,9 @@ class Decoder:
         if self._program is not None:
             return self._program.next_tokens(rows, cache, output_rows)
         with torch.inference_mode():
-            best: list[int] = self.best_tokens(self.hidden_states(rows, cache, output_rows)).tolist()
+            hidden = self.hidden_states(rows, cache, output_rows)
+            # Amid the chunks of a prompt nothing is read, and no head need know what it makes of no rows.
+            best: list[int] = self.best_tokens(hidden).tolist() if len(hidden) else []
         return best
 
     def _shape(self) -> DecoderShape:

@@ -27,6 +27,9 @@ class StreamStop:
             silent = end is not None and end.finish_reason == "stop"
             for token_id in chunk.token_ids[: -1 if silent else None]:
                 self._answer.push(token_id)
+            if end is not None and not self._answer.stopped:
+                # The bytes of half a character count as text when no others follow.
+                self._answer.end()
             if not self._answer.stopped:
                 return chunk
             if end is None:
