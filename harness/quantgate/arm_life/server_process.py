@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -91,9 +92,15 @@ class ServerProcess:
 
     def kill(self, members: Sequence[psutil.Process] = ()) -> None:
         """Ends whatever is left of it, now; `members` may name processes that left its session and tree since."""
-        signal_all([*members, *live_members(self.pid)], signal.SIGKILL)
+        left = [*members, *live_members(self.pid)]
+        signal_all(left, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(_REAP_SECONDS)
+        # The signal is sent, and its work may still be to do: ports and device memory are free when it is done.
+        for _ in range(round(_REAP_SECONDS / _POLL_SECONDS)):
+            if not any(map(is_alive, left)):
+                break
+            time.sleep(_POLL_SECONDS)
         atexit.unregister(self.kill)
         self._output.close()
 
