@@ -64,7 +64,8 @@ class StepThread:
 
     async def end(self, *, drain: bool) -> None:
         """Returns when the thread has ended, and nobody is left unless somebody drives the engine anew."""
-        if not self._has_let_go:
+        # One that broke ends by itself, and the engine may be somebody else's already.
+        if self.failure is None and not self._has_let_go:
             self._core.shut_down(drain=drain)
         self._draining = drain
         self.is_ending = True

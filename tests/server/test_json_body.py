@@ -90,7 +90,7 @@ def test_every_route_reads_so(server: RunningServer, path: str) -> None:
         ("/tokenize", {"prompt": "a", "messages": [{"role": "user", "content": "a"}]}, "The body has both of"),
         ("/v1/completions", {"prompt": "a", "max_tokens": 10**400}, "max_tokens: Input should be less than"),
         ("/v1/completions", {"prompt": "a", "stop": ""}, "stop: String should have at least 1 character"),
-        ("/v1/completions", {"prompt": ["a"] * 5000}, "The request asks for 5000 answers (its prompts times n)"),
+        ("/v1/completions", {"prompt": ["a"] * 5000}, "The request asks for 5,000 answers (its prompts times n)"),
         ("/v1/completions", {"prompt": "a", "model": "m" * 500}, f"The model '{'m' * 79}...{'m' * 19}' is not"),
         ("/v1/completions", {"prompt": "a", "slo_class": "a " * 100}, "slo_class is 'a a"),
     ],
