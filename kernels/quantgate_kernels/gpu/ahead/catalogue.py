@@ -1,0 +1,86 @@
+"""Every kernel in every configuration of the launch table, as launches of the production launchers on no memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from quantgate_kernels.gpu.decode_attention import decode_attention
+from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
+from quantgate_kernels.types import AttentionBatch, KVLayer
+
+BLOCK_SIZE = 16
+BLOCKS = 512
+KV_HEADS = 8
+HEAD_DIMS = (64, 80, 96, 128)
+SPLIT = 256
+ACTIVATIONS = torch.bfloat16
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`launch` takes the architecture; the names of the cases are unique."""
+
+    name: str
+    launch: Callable[[str], None]
+
+
+def cases() -> Iterator[Case]:
+    for kv_dtype in (ACTIVATIONS, torch.float16, torch.int8):
+        for head_dim in HEAD_DIMS if kv_dtype != torch.float16 else (128,):
+            name = f"head_dim {head_dim}, kv {str(kv_dtype).removeprefix('torch.')}"
+            yield Case(f"decode, {name}", partial(_decode, head_dim, kv_dtype))
+            yield Case(f"rotate few, {name}", partial(_rotate, head_dim, kv_dtype, 4))
+            yield Case(f"rotate many, {name}", partial(_rotate, head_dim, kv_dtype, 512))
+
+
+def meta(*shape: int, dtype: torch.dtype = ACTIVATIONS) -> Tensor:
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+def meta_cache(head_dim: int, kv_dtype: torch.dtype) -> KVLayer:
+    rows = (BLOCKS, BLOCK_SIZE, KV_HEADS)
+    pair = (meta(*rows, head_dim, dtype=kv_dtype) for _ in range(2))
+    scales = (meta(*rows, dtype=torch.float32) for _ in range(2 if kv_dtype == torch.int8 else 0))
+    return KVLayer(*pair, *scales)
+
+
+def meta_batch(new: tuple[int, ...], contexts: tuple[int, ...]) -> AttentionBatch:
+    """Sequences with so many new rows each and contexts of so many tokens."""
+    starts = [0]
+    for rows in new:
+        starts.append(starts[-1] + rows)
+    count = len(new)
+    return AttentionBatch(
+        query_starts=meta(count + 1, dtype=torch.int32),
+        context_lens=meta(count, dtype=torch.int32),
+        block_tables=meta(count, -(-max(contexts) // BLOCK_SIZE), dtype=torch.int32),
+        slots=meta(starts[-1], dtype=torch.int64),
+        positions=meta(starts[-1], dtype=torch.int64),
+        query_starts_host=tuple(starts),
+        context_lens_host=contexts,
+        block_size=BLOCK_SIZE,
+    )
+
+
+def _activations(kv_dtype: torch.dtype) -> torch.dtype:
+    return ACTIVATIONS if kv_dtype == torch.int8 else kv_dtype
+
+
+def _decode(head_dim: int, kv_dtype: torch.dtype, architecture: str) -> None:
+    q = meta(4, 4 * KV_HEADS, head_dim, dtype=_activations(kv_dtype))
+    batch = meta_batch((1,) * 4, (1000,) * 4)
+    sequences = meta(4, dtype=torch.int32)
+    cache = meta_cache(head_dim, kv_dtype)
+    decode_attention(q, cache, batch, sequences, 1000, SPLIT, 0.1, None, torch.empty_like(q), architecture)
+
+
+def _rotate(head_dim: int, kv_dtype: torch.dtype, rows: int, _architecture: str) -> None:
+    qkv = meta(rows, 6 * KV_HEADS * head_dim, dtype=_activations(kv_dtype))
+    angles = meta(rows, head_dim, dtype=torch.float32)
+    slots = meta(rows, dtype=torch.int64)
+    rotate_and_write(qkv, angles, angles, 4 * KV_HEADS, KV_HEADS, meta_cache(head_dim, kv_dtype), slots)

@@ -1,0 +1,45 @@
+"""Every case of the catalogue compiled for one architecture, and what its machine code says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from quantgate_kernels.gpu.ahead.amd_code import facts_of_assembly
+from quantgate_kernels.gpu.ahead.catalogue import Case
+from quantgate_kernels.gpu.ahead.compile_only import compile_only
+from quantgate_kernels.gpu.ahead.facts import KernelFacts
+from quantgate_kernels.gpu.ahead.nvidia_code import facts_of_cubin
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """variant: what Triton compiled, by its hash: two launches with the same one share the machine code."""
+
+    kernel: str
+    case: str
+    architecture: str
+    variant: str
+    num_warps: int
+    facts: KernelFacts
+
+
+def inspect(cases: Iterable[Case], architecture: str) -> Iterator[Inspected]:
+    """Each kernel that each case launches, in the order of the launches."""
+    for case in cases:
+        with compile_only(architecture) as compiled:
+            case.launch(architecture)
+        for kernel in compiled:
+            yield Inspected(
+                kernel=kernel.metadata.name,
+                case=case.name,
+                architecture=architecture,
+                variant=kernel.hash,
+                num_warps=kernel.metadata.num_warps,
+                facts=_facts(kernel),
+            )
+
+
+def _facts(compiled: Any) -> KernelFacts:
+    return facts_of_cubin(compiled) if compiled.metadata.target.backend == "cuda" else facts_of_assembly(compiled)

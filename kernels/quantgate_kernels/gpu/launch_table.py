@@ -1,0 +1,86 @@
+"""Launch parameters: literal tables and pure functions of shape, dtype and architecture; no torch, no Triton.
+
+Nothing is tuned while it serves: the same shapes run the same machine code on every machine of an architecture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ARCHITECTURES = ("sm80", "sm90", "sm100", "gfx942")
+"""Those with tables of their own; any other takes the table of the one whose instructions and memory it shares."""
+
+SHARED_MEMORY = {"sm80": 101_376, "sm90": 232_448, "sm100": 232_448, "gfx942": 65_536}
+"""Bytes a program may have. An A100 has more than is said here for sm80: GeForce cards with its instructions do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """`tile`: rows of the dimension that the kernel walks over or splits its grid by."""
+
+    tile: int
+    num_warps: int
+    num_stages: int
+
+    def options(self) -> dict[str, int | bool]:
+        """For Triton. Multiplications and additions fuse in every version of it, not only where that is its default."""
+        return {"num_warps": self.num_warps, "num_stages": self.num_stages, "enable_fp_fusion": True}
+
+
+def table_of(architecture: str) -> str:
+    """`sm89` -> `sm80`: the architecture whose table serves this one."""
+    if not architecture.startswith("sm"):
+        return "gfx942"
+    number = int(architecture.removeprefix("sm"))
+    if number // 10 == 9:
+        return "sm90"
+    # sm_120 has the instructions of sm_89 and as little shared memory.
+    return "sm100" if 100 <= number < 120 else "sm80"
+
+
+def padded(size: int) -> int:
+    """The power of two that holds `size`: Triton's tiles have no other sides."""
+    return 1 << (size - 1).bit_length()
+
+
+_DECODE: dict[tuple[str, int, int], Launch] = {
+    # (architecture, bytes of a stored number, padded head_dim)
+    ("sm80", 2, 64): Launch(64, 4, 2),
+    ("sm80", 2, 128): Launch(32, 4, 3),
+    ("sm80", 1, 64): Launch(128, 4, 2),
+    ("sm80", 1, 128): Launch(64, 4, 2),
+    ("sm90", 2, 64): Launch(64, 4, 3),
+    ("sm90", 2, 128): Launch(64, 4, 3),
+    ("sm90", 1, 64): Launch(128, 4, 3),
+    ("sm90", 1, 128): Launch(64, 4, 3),
+    ("sm100", 2, 64): Launch(64, 4, 3),
+    ("sm100", 2, 128): Launch(64, 4, 3),
+    ("sm100", 1, 64): Launch(128, 4, 3),
+    ("sm100", 1, 128): Launch(64, 4, 3),
+    ("gfx942", 2, 64): Launch(64, 4, 2),
+    ("gfx942", 2, 128): Launch(32, 4, 2),
+    ("gfx942", 1, 64): Launch(64, 4, 2),
+    ("gfx942", 1, 128): Launch(32, 4, 2),
+}
+
+LARGEST_HEAD_DIM = 128
+
+
+def decode_launch(architecture: str, stored_bytes: int, head_dim: int) -> Launch:
+    """`tile` is in tokens of the context. float32 caches are for tests and take the parameters of 16 bits."""
+    if head_dim > LARGEST_HEAD_DIM:
+        raise ValueError(f"attention has no launch parameters for head_dim {head_dim}; {LARGEST_HEAD_DIM} is the most")
+    return _DECODE[table_of(architecture), min(stored_bytes, 2), max(64, padded(head_dim))]
+
+
+MERGE = Launch(tile=8, num_warps=2, num_stages=1)
+"""`tile` is in splits: as many are read at once."""
+
+_ROTATE_FEW = Launch(tile=1, num_warps=1, num_stages=1)
+_ROTATE_MANY = Launch(tile=16, num_warps=4, num_stages=1)
+_MANY_ROWS = 128
+
+
+def rotate_launch(rows: int) -> Launch:
+    """`tile` is in rows: one where there are few, so that every processor gets work."""
+    return _ROTATE_FEW if rows < _MANY_ROWS else _ROTATE_MANY
