@@ -1,0 +1,50 @@
+"""`python tests/gpu/count_variants.py sm90`: launches as steps make them; counts what Triton compiled for them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+
+import torch
+
+from quantgate_kernels.gpu.ahead.catalogue import meta, meta_batch, meta_cache
+from quantgate_kernels.gpu.ahead.compile_only import compile_only
+from quantgate_kernels.gpu.decode_attention import decode_attention
+from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
+from quantgate_kernels.gpu.split_sizes import split_size
+
+HEADS, KV_HEADS, HEAD_DIM = 32, 8, 128
+BATCHES = [(1, 1), (1, 16), (1, 17), (2, 5000), (3, 40), (16, 8192), (17, 300), (250, 2000)]
+"""Sequences and the longest context, odd ones, ones and multiples of 16 among them."""
+ROWS = [1, 2, 16, 17, 127, 128, 2048, 2049]
+
+
+def decode(architecture: str) -> None:
+    for sequences, longest in BATCHES:
+        q = meta(sequences, HEADS, HEAD_DIM)
+        batch = meta_batch((1,) * sequences, (longest,) * sequences)
+        chosen = meta(sequences, dtype=torch.int32)
+        split = split_size(sequences, KV_HEADS, longest, processors=132)
+        cache = meta_cache(HEAD_DIM, torch.bfloat16)
+        decode_attention(q, cache, batch, chosen, longest, split, 0.1, None, torch.empty_like(q), architecture)
+
+
+def rotate(_architecture: str) -> None:
+    for rows in ROWS:
+        qkv = meta(rows, (HEADS + 2 * KV_HEADS) * HEAD_DIM)
+        angles, slots = meta(rows, HEAD_DIM, dtype=torch.float32), meta(rows, dtype=torch.int64)
+        rotate_and_write(qkv, angles, angles, HEADS, KV_HEADS, meta_cache(HEAD_DIM, torch.bfloat16), slots)
+
+
+def main(architecture: str) -> None:
+    variants: defaultdict[str, set[str]] = defaultdict(set)
+    with compile_only(architecture) as compiled:
+        for step in (decode, rotate):
+            step(architecture)
+    for kernel in compiled:
+        variants[kernel.metadata.name].add(kernel.hash)
+    print(json.dumps({name: len(hashes) for name, hashes in variants.items()}))
+
+
+main(sys.argv[1])

@@ -1,0 +1,21 @@
+"""One machine code for each thing that a kernel is compiled for: no batch size or length makes another."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.gpu.triton_processes import TRITONS, run_python
+
+EXPECTED = {
+    "decode_attention_kernel": 2,  # contexts in one split, and in several
+    "merge_splits_kernel": 1,
+    "rotate_and_write_kernel": 2,  # few rows and many
+}
+
+
+@pytest.mark.parametrize("triton", TRITONS)
+def test_shapes_of_steps_make_no_other_variants(triton: str) -> None:
+    finished = run_python(["tests/gpu/count_variants.py", "sm90"], triton)
+    assert finished.returncode == 0, finished.stderr[-4000:]
+    assert json.loads(finished.stdout) == EXPECTED
