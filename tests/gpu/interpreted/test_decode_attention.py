@@ -86,6 +86,11 @@ def test_lengths_around_the_edges_of_blocks_tiles_and_splits(length: int) -> Non
     check([length], 4, 64, torch.float32, torch.float32)
 
 
+def test_more_splits_than_are_merged_at_once() -> None:
+    """2200 tokens are 18 splits, which the merge takes by eights."""
+    check([2200], 4, 64, torch.float32, torch.float32)
+
+
 @pytest.mark.parametrize("window", [1, 16, 63, 64, 100, 200, 300])
 @pytest.mark.parametrize("kv_dtype", [torch.float32, torch.int8], ids=["float32", "int8"])
 def test_a_window_hides_what_is_before_it(window: int, kv_dtype: torch.dtype) -> None:
