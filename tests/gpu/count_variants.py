@@ -11,6 +11,7 @@ import torch
 from quantgate_kernels.gpu.ahead.catalogue import meta, meta_batch, meta_cache
 from quantgate_kernels.gpu.ahead.compile_only import compile_only
 from quantgate_kernels.gpu.decode_attention import decode_attention
+from quantgate_kernels.gpu.prefill_attention import prefill_attention
 from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
 from quantgate_kernels.gpu.split_sizes import split_size
 
@@ -30,6 +31,13 @@ def decode(architecture: str) -> None:
         decode_attention(q, cache, batch, chosen, longest, split, 0.1, None, torch.empty_like(q), architecture)
 
 
+def prefill(architecture: str) -> None:
+    for rows, context, tiles in ((2, 2, 1), (16, 16, 1), (17, 300, 1), (2048, 8192, 64), (2049, 5000, 65)):
+        q, cache = meta(rows, HEADS, HEAD_DIM), meta_cache(HEAD_DIM, torch.bfloat16)
+        batch, work = meta_batch((rows,), (context,)), meta(tiles, 2, dtype=torch.int32)
+        prefill_attention(q, cache, batch, work, 0.1, None, torch.empty_like(q), architecture)
+
+
 def rotate(_architecture: str) -> None:
     for rows in ROWS:
         qkv = meta(rows, (HEADS + 2 * KV_HEADS) * HEAD_DIM)
@@ -40,7 +48,7 @@ def rotate(_architecture: str) -> None:
 def main(architecture: str) -> None:
     variants: defaultdict[str, set[str]] = defaultdict(set)
     with compile_only(architecture) as compiled:
-        for step in (decode, rotate):
+        for step in (decode, prefill, rotate):
             step(architecture)
     for kernel in compiled:
         variants[kernel.metadata.name].add(kernel.hash)

@@ -8,7 +8,14 @@ import sys
 import pytest
 
 from quantgate_kernels.gpu import split_sizes
-from quantgate_kernels.gpu.launch_table import ARCHITECTURES, decode_launch, padded, rotate_launch, table_of
+from quantgate_kernels.gpu.launch_table import (
+    ARCHITECTURES,
+    decode_launch,
+    padded,
+    prefill_launch,
+    rotate_launch,
+    table_of,
+)
 
 
 @pytest.mark.parametrize("module", ["launch_table", "split_sizes"])
@@ -37,6 +44,15 @@ def test_decodes_have_parameters_whose_tile_divides_every_split(
     tile = decode_launch(architecture, stored_bytes, head_dim).tile
     assert split_sizes.SMALLEST_SPLIT % tile == 0
     assert split_sizes.FIXED_SPLIT % tile == 0
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("stored_bytes", [1, 2, 4])
+@pytest.mark.parametrize("head_dim", [16, 64, 80, 96, 128])
+def test_prefills_have_parameters_with_rows_for_large_groups(
+    architecture: str, stored_bytes: int, head_dim: int
+) -> None:
+    assert prefill_launch(architecture, stored_bytes, head_dim).rows >= 64
 
 
 def test_a_head_that_is_too_wide_is_refused() -> None:

@@ -10,6 +10,7 @@ from tests.gpu.triton_processes import TRITONS, run_python
 EXPECTED = {
     "decode_attention_kernel": 2,  # contexts in one split, and in several
     "merge_splits_kernel": 1,
+    "prefill_attention_kernel": 1,
     "rotate_and_write_kernel": 2,  # few rows and many
 }
 

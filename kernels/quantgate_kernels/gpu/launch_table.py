@@ -59,8 +59,9 @@ _DECODE: dict[tuple[str, int, int], Launch] = {
     ("sm100", 1, 128): Launch(64, 4, 3),
     ("gfx942", 2, 64): Launch(64, 4, 2),
     ("gfx942", 2, 128): Launch(32, 4, 2),
-    ("gfx942", 1, 64): Launch(64, 4, 2),
-    ("gfx942", 1, 128): Launch(32, 4, 2),
+    # Tiles of no fewer tokens than a program has threads: of smaller ones Triton reads table and scales in each layout.
+    ("gfx942", 1, 64): Launch(64, 1, 2),
+    ("gfx942", 1, 128): Launch(64, 1, 2),
 }
 
 LARGEST_HEAD_DIM = 128
@@ -68,9 +69,46 @@ LARGEST_HEAD_DIM = 128
 
 def decode_launch(architecture: str, stored_bytes: int, head_dim: int) -> Launch:
     """`tile` is in tokens of the context. float32 caches are for tests and take the parameters of 16 bits."""
+    return _DECODE[_attention_key(architecture, stored_bytes, head_dim)]
+
+
+def _attention_key(architecture: str, stored_bytes: int, head_dim: int) -> tuple[str, int, int]:
     if head_dim > LARGEST_HEAD_DIM:
         raise ValueError(f"attention has no launch parameters for head_dim {head_dim}; {LARGEST_HEAD_DIM} is the most")
-    return _DECODE[table_of(architecture), min(stored_bytes, 2), max(64, padded(head_dim))]
+    return table_of(architecture), min(stored_bytes, 2), max(64, padded(head_dim))
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillLaunch(Launch):
+    """`rows`: of a program's matrix products, each a new token and one of the query heads that share a key head."""
+
+    rows: int
+
+
+_PREFILL: dict[tuple[str, int, int], PrefillLaunch] = {
+    # as for decodes
+    ("sm80", 2, 64): PrefillLaunch(64, 4, 2, 128),
+    ("sm80", 2, 128): PrefillLaunch(64, 8, 2, 128),
+    ("sm80", 1, 64): PrefillLaunch(64, 4, 2, 64),
+    ("sm80", 1, 128): PrefillLaunch(64, 4, 2, 64),
+    ("sm90", 2, 64): PrefillLaunch(64, 4, 3, 128),
+    ("sm90", 2, 128): PrefillLaunch(64, 8, 2, 128),
+    ("sm90", 1, 64): PrefillLaunch(64, 4, 2, 128),
+    ("sm90", 1, 128): PrefillLaunch(64, 8, 2, 128),
+    ("sm100", 2, 64): PrefillLaunch(64, 4, 3, 128),
+    ("sm100", 2, 128): PrefillLaunch(64, 8, 2, 128),
+    ("sm100", 1, 64): PrefillLaunch(64, 4, 2, 128),
+    ("sm100", 1, 128): PrefillLaunch(64, 8, 2, 128),
+    ("gfx942", 2, 64): PrefillLaunch(64, 4, 2, 128),
+    ("gfx942", 2, 128): PrefillLaunch(32, 4, 2, 128),
+    ("gfx942", 1, 64): PrefillLaunch(64, 4, 2, 128),
+    ("gfx942", 1, 128): PrefillLaunch(32, 4, 2, 128),
+}
+
+
+def prefill_launch(architecture: str, stored_bytes: int, head_dim: int) -> PrefillLaunch:
+    """As for decodes; `rows` is at least the query heads of a key head."""
+    return _PREFILL[_attention_key(architecture, stored_bytes, head_dim)]
 
 
 MERGE = Launch(tile=8, num_warps=2, num_stages=1)

@@ -9,7 +9,7 @@ INTERPRETING = os.environ.get("TRITON_INTERPRET") == "1"
 collect_ignore_glob = [] if INTERPRETING else ["test_*.py"]
 
 if INTERPRETING:
-    from tests.gpu.interpreter import bfloat16, bounds, scalars
+    from tests.gpu.interpreter import bfloat16, bounds, products, scalars
 
-    for repair in (bfloat16, scalars, bounds):
+    for repair in (products, bfloat16, scalars, bounds):
         repair.install()

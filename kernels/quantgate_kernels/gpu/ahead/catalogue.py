@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from quantgate_kernels.gpu.decode_attention import decode_attention
+from quantgate_kernels.gpu.prefill_attention import prefill_attention
 from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
 from quantgate_kernels.types import AttentionBatch, KVLayer
 
@@ -34,6 +35,7 @@ def cases() -> Iterator[Case]:
         for head_dim in HEAD_DIMS if kv_dtype != torch.float16 else (128,):
             name = f"head_dim {head_dim}, kv {str(kv_dtype).removeprefix('torch.')}"
             yield Case(f"decode, {name}", partial(_decode, head_dim, kv_dtype))
+            yield Case(f"prefill, {name}", partial(_prefill, head_dim, kv_dtype))
             yield Case(f"rotate few, {name}", partial(_rotate, head_dim, kv_dtype, 4))
             yield Case(f"rotate many, {name}", partial(_rotate, head_dim, kv_dtype, 512))
 
@@ -77,6 +79,13 @@ def _decode(head_dim: int, kv_dtype: torch.dtype, architecture: str) -> None:
     sequences = meta(4, dtype=torch.int32)
     cache = meta_cache(head_dim, kv_dtype)
     decode_attention(q, cache, batch, sequences, 1000, SPLIT, 0.1, None, torch.empty_like(q), architecture)
+
+
+def _prefill(head_dim: int, kv_dtype: torch.dtype, architecture: str) -> None:
+    q = meta(500, 4 * KV_HEADS, head_dim, dtype=_activations(kv_dtype))
+    batch, tiles = meta_batch((500,), (1000,)), meta(16, 2, dtype=torch.int32)
+    cache = meta_cache(head_dim, kv_dtype)
+    prefill_attention(q, cache, batch, tiles, 0.1, None, torch.empty_like(q), architecture)
 
 
 def _rotate(head_dim: int, kv_dtype: torch.dtype, rows: int, _architecture: str) -> None:
