@@ -44,22 +44,22 @@ def padded(size: int) -> int:
 
 
 _DECODE: dict[tuple[str, int, int], Launch] = {
-    # (architecture, bytes of a stored number, padded head_dim)
+    # (architecture, bytes of a stored number, padded head_dim). Codes have tiles of no fewer tokens than a program has
+    # threads: of smaller ones several threads read the same entries of the table and the same scales.
     ("sm80", 2, 64): Launch(64, 4, 2),
     ("sm80", 2, 128): Launch(32, 4, 3),
     ("sm80", 1, 64): Launch(128, 4, 2),
-    ("sm80", 1, 128): Launch(64, 4, 2),
+    ("sm80", 1, 128): Launch(128, 4, 2),
     ("sm90", 2, 64): Launch(64, 4, 3),
     ("sm90", 2, 128): Launch(64, 4, 3),
     ("sm90", 1, 64): Launch(128, 4, 3),
-    ("sm90", 1, 128): Launch(64, 4, 3),
+    ("sm90", 1, 128): Launch(128, 4, 2),
     ("sm100", 2, 64): Launch(64, 4, 3),
     ("sm100", 2, 128): Launch(64, 4, 3),
     ("sm100", 1, 64): Launch(128, 4, 3),
-    ("sm100", 1, 128): Launch(64, 4, 3),
+    ("sm100", 1, 128): Launch(128, 4, 2),
     ("gfx942", 2, 64): Launch(64, 4, 2),
     ("gfx942", 2, 128): Launch(32, 4, 2),
-    # Tiles of no fewer tokens than a program has threads: of smaller ones Triton reads table and scales in each layout.
     ("gfx942", 1, 64): Launch(64, 1, 2),
     ("gfx942", 1, 128): Launch(64, 1, 2),
 }
