@@ -98,6 +98,14 @@ class Soak:
             self.core.step()
         assert self.core.held_blocks == 0
 
+    def blocks_left_behind(self) -> int:
+        """Of Python's allocator, after the run, when the engine has dropped all that it keeps for requests to come."""
+        self.core.forget()
+        self.core.take_steps()
+        self._memory.clear()
+        gc.collect()
+        return sys.getallocatedblocks() - self._blocks_before
+
     def _submit_due(self) -> int | None:
         """Submits what has arrived by now; when the next one does, None after the last."""
         while (arrival := self._next()) is not None and arrival.at_ns <= self.clock.now_ns():
