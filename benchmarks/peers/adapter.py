@@ -32,11 +32,14 @@ class BatchAnswer:
 
 
 class Engine(Protocol):
-    """Answers greedily, with exactly as many tokens as asked for: the end token is a token like others."""
+    """Answers greedily, with exactly as many tokens as asked for: the end token is a token like others.
+
+    Of a batch, as many requests are in progress as the workload says that it was loaded for.
+    """
 
     def single(self, ids: list[int], tokens: int) -> SingleAnswer: ...
 
-    def batch(self, prompts: list[list[int]], tokens: int, active: int) -> BatchAnswer: ...
+    def batch(self, prompts: list[list[int]], tokens: int) -> BatchAnswer: ...
 
 
 class Adapter(Protocol):

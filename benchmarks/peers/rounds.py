@@ -173,7 +173,7 @@ def _warm_up(worker: WorkerProcess, settings: Settings) -> None:
 
 
 def _ask_batch(worker: WorkerProcess, settings: Settings, prompts: list[list[int]], tokens: int) -> dict[str, Any]:
-    return worker.ask("batch", settings.timeout_s, prompts=prompts, tokens=tokens, active=settings.workload.active)
+    return worker.ask("batch", settings.timeout_s, prompts=prompts, tokens=tokens)
 
 
 def _require_lengths(arm: Arm, single: list[int], batch: list[list[int]], workload: Workload) -> None:

@@ -5,7 +5,7 @@ Each line of standard input is a JSON object, and so is each line of the answers
     {"command": "load", "precision": ..., "threads": 2, "cpus": [0, 1], "workload": {...}, "models": ...}
         -> {"load_s", "widths": {...}, "versions": {...}}
     {"command": "single", "ids": [...], "tokens": 128} -> {"ids", "first_token_s", "total_s", "token_times_s"}
-    {"command": "batch", "prompts": [[...], ...], "tokens": 64, "active": 16} -> {"ids", "total_s"}
+    {"command": "batch", "prompts": [[...], ...], "tokens": 64} -> {"ids", "total_s"}
     {"command": "quit"} -> {"peak_rss_mib"}, and the process ends
 
 A command that failed is answered with {"error": one sentence}. Standard library only.
@@ -69,8 +69,8 @@ class Worker:
     def single(self, ids: list[int], tokens: int) -> Answer:
         return asdict(self._loaded().single(ids, tokens))
 
-    def batch(self, prompts: list[list[int]], tokens: int, active: int) -> Answer:
-        return asdict(self._loaded().batch(prompts, tokens, active))
+    def batch(self, prompts: list[list[int]], tokens: int) -> Answer:
+        return asdict(self._loaded().batch(prompts, tokens))
 
     def quit(self) -> Answer:
         self.done = True

@@ -28,8 +28,8 @@ USUAL_SECONDS_PER_TOKEN = 0.01
 
 
 class Scripted:
-    def __init__(self, precision: str) -> None:
-        self._precision = precision
+    def __init__(self, precision: str, active: int) -> None:
+        self._precision, self._active = precision, active
         self._token_s = SECONDS_PER_TOKEN.get(precision, USUAL_SECONDS_PER_TOKEN)
 
     def single(self, ids: list[int], tokens: int) -> SingleAnswer:
@@ -43,12 +43,12 @@ class Scripted:
         first_s = 10 * self._token_s
         return SingleAnswer(self._answer(ids, tokens), first_s, first_s + (tokens - 1) * self._token_s)
 
-    def batch(self, prompts: list[list[int]], tokens: int, active: int) -> BatchAnswer:
+    def batch(self, prompts: list[list[int]], tokens: int) -> BatchAnswer:
         if self._precision == "dies-at-batch":
             print("out of memory", file=sys.stderr, flush=True)
             os.abort()
         answers = [self._answer(prompt, tokens) for prompt in prompts]
-        return BatchAnswer(answers, len(prompts) * tokens * self._token_s / active)
+        return BatchAnswer(answers, len(prompts) * tokens * self._token_s / self._active)
 
     def _answer(self, ids: list[int], tokens: int) -> list[int]:
         tokens -= self._precision == "short"
@@ -58,4 +58,4 @@ class Scripted:
 def load(precision: str, threads: int, workload: Workload, models: Path) -> Engine:
     if precision == "cannot-load":
         raise FileNotFoundError(f"{models}/weights is missing")
-    return Scripted(precision)
+    return Scripted(precision, workload.active)

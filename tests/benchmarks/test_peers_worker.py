@@ -57,7 +57,7 @@ def test_it_answers_each_command_with_ids_and_times(tmp_path: Path, workers: lis
     assert single["first_token_s"] == pytest.approx(0.1)
     assert single["total_s"] == pytest.approx(0.12)
     assert single["token_times_s"] is None
-    batch = worker.ask("batch", TIMEOUT_S, prompts=[[1], [2, 3]], tokens=2, active=2)
+    batch = worker.ask("batch", TIMEOUT_S, prompts=[[1], [2, 3]], tokens=2)
     assert batch == {"ids": [[1, 2], [5, 6]], "total_s": pytest.approx(0.02)}
     assert worker.ask("quit", TIMEOUT_S)["peak_rss_mib"] > 1
 
@@ -81,7 +81,7 @@ def test_an_error_of_the_engine_is_one_sentence_and_the_worker_lives(
         f"scripted raises failed to single: RuntimeError: the cache is full; what it printed is in {log}"
     )
     assert "Traceback" in log.read_text()
-    assert worker.ask("batch", TIMEOUT_S, prompts=[[1]], tokens=1, active=1)["ids"] == [[1]]
+    assert worker.ask("batch", TIMEOUT_S, prompts=[[1]], tokens=1)["ids"] == [[1]]
 
 
 def test_nothing_is_asked_before_it_is_loaded(tmp_path: Path, workers: list[WorkerProcess]) -> None:
@@ -94,7 +94,7 @@ def test_nothing_is_asked_before_it_is_loaded(tmp_path: Path, workers: list[Work
 def test_a_death_is_told_with_its_signal_and_last_words(tmp_path: Path, workers: list[WorkerProcess]) -> None:
     worker = loaded("dies-at-batch", tmp_path, workers)
     with pytest.raises(WorkerError, match=r"dies-at-batch died at batch \(signal 6: out of memory\)"):
-        worker.ask("batch", TIMEOUT_S, prompts=[[1]], tokens=1, active=1)
+        worker.ask("batch", TIMEOUT_S, prompts=[[1]], tokens=1)
     with pytest.raises(WorkerError, match="dies-at-batch has ended and cannot single"):
         worker.ask("single", TIMEOUT_S, ids=[1], tokens=1)
 

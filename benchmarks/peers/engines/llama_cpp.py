@@ -73,6 +73,7 @@ class LlamaCpp:
         import numpy
 
         self._llama, self._numpy = llama_cpp, numpy
+        self._active = active
         llama_cpp.llama_backend_init()
         self._model = llama_cpp.llama_model_load_from_file(str(file).encode(), llama_cpp.llama_model_default_params())
         if not self._model:
@@ -86,8 +87,8 @@ class LlamaCpp:
         [sequence], total_s = self._run(self._alone, [ids], tokens, 1)
         return SingleAnswer(sequence.ids, sequence.times[0], total_s, sequence.times)
 
-    def batch(self, prompts: list[list[int]], tokens: int, active: int) -> BatchAnswer:
-        sequences, total_s = self._run(self._together, prompts, tokens, active)
+    def batch(self, prompts: list[list[int]], tokens: int) -> BatchAnswer:
+        sequences, total_s = self._run(self._together, prompts, tokens, self._active)
         return BatchAnswer([sequence.ids for sequence in sequences], total_s)
 
     def _context(self, threads: int, sequences: int) -> Any:

@@ -59,6 +59,7 @@ class OnnxRuntime:
         import onnxruntime_genai
 
         self._numpy, self._genai = numpy, onnxruntime_genai
+        self._active = active
         config = onnxruntime_genai.Config(str(model))
         session = {"model": {"decoder": {"session_options": {"intra_op_num_threads": threads}}}}
         config.overlay(json.dumps(session))
@@ -86,12 +87,12 @@ class OnnxRuntime:
         request.close()
         return SingleAnswer(answer, times[0], total_s, times)
 
-    def batch(self, prompts: list[list[int]], tokens: int, active: int) -> BatchAnswer:
+    def batch(self, prompts: list[list[int]], tokens: int) -> BatchAnswer:
         """As many requests as may be active form a batch; the next one starts when all of it have ended."""
         answers: list[list[int]] = []
         started = time.perf_counter()
-        for first in range(0, len(prompts), active):
-            answers += self._generate(prompts[first : first + active], tokens)
+        for first in range(0, len(prompts), self._active):
+            answers += self._generate(prompts[first : first + self._active], tokens)
         return BatchAnswer(answers, time.perf_counter() - started)
 
     def _generate(self, prompts: list[list[int]], tokens: int) -> list[list[int]]:

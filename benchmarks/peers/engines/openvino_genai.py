@@ -65,7 +65,7 @@ class OpenVino:
         [answer], [times], total_s = self._run([ids], tokens)
         return SingleAnswer(answer, times[0], total_s, times)
 
-    def batch(self, prompts: list[list[int]], tokens: int, active: int) -> BatchAnswer:  # noqa: ARG002 - known since load
+    def batch(self, prompts: list[list[int]], tokens: int) -> BatchAnswer:
         answers, _, total_s = self._run(prompts, tokens)
         return BatchAnswer(answers, total_s)
 

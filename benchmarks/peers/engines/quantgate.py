@@ -70,7 +70,7 @@ class Quantgate:
             raise RuntimeError("the engine did not say when the first token was drawn")
         return SingleAnswer(list(output.token_ids), (first_token_ns - started_ns) / 1e9, total_ns / 1e9)
 
-    def batch(self, prompts: list[list[int]], tokens: int, active: int) -> BatchAnswer:  # noqa: ARG002 - known since load
+    def batch(self, prompts: list[list[int]], tokens: int) -> BatchAnswer:
         started_ns = time.monotonic_ns()
         outputs = self._llm.generate(prompts, self._greedy(tokens))
         return BatchAnswer([list(output.token_ids) for output in outputs], (time.monotonic_ns() - started_ns) / 1e9)
@@ -79,5 +79,5 @@ class Quantgate:
         return self._params(max_tokens=tokens, ignore_eos=True)
 
 
-def load(precision: str, threads: int, workload: Workload, models: Path) -> Engine:  # noqa: ARG001 - as every engine's
+def load(precision: str, threads: int, workload: Workload, models: Path) -> Engine:  # noqa: ARG001 - no peer's model
     return Quantgate(DESCRIPTION.precision(precision).name, threads, workload.active)

@@ -53,7 +53,7 @@ class TransformersContinuous:
         times = [seen - started for seen in output.timestamps]
         return SingleAnswer(list(output.generated_tokens), times[0], total_s, times)
 
-    def batch(self, prompts: list[list[int]], tokens: int, active: int) -> BatchAnswer:  # noqa: ARG002 - known since load
+    def batch(self, prompts: list[list[int]], tokens: int) -> BatchAnswer:
         started = time.perf_counter()
         outputs = self._generate(prompts, tokens)
         return BatchAnswer([list(output.generated_tokens) for output in outputs], time.perf_counter() - started)

@@ -37,11 +37,12 @@ class TokenTimes:
 
 
 class Transformers:
-    def __init__(self, model: Path, threads: int) -> None:
+    def __init__(self, model: Path, threads: int, active: int) -> None:
         import torch
         from transformers import AutoModelForCausalLM, GenerationConfig
 
         torch.set_num_threads(threads)
+        self._active = active
         self._torch, self._config = torch, GenerationConfig
         self._model = AutoModelForCausalLM.from_pretrained(
             model, dtype=torch.bfloat16, attn_implementation="sdpa"
@@ -55,11 +56,11 @@ class Transformers:
         times = [seen - started for seen in streamer.seen[1:]]
         return SingleAnswer(answer, times[0], total_s, times)
 
-    def batch(self, prompts: list[list[int]], tokens: int, active: int) -> BatchAnswer:
+    def batch(self, prompts: list[list[int]], tokens: int) -> BatchAnswer:
         answers: list[list[int]] = []
         started = time.perf_counter()
-        for first in range(0, len(prompts), active):
-            answers += self._generate(prompts[first : first + active], tokens)
+        for first in range(0, len(prompts), self._active):
+            answers += self._generate(prompts[first : first + self._active], tokens)
         return BatchAnswer(answers, time.perf_counter() - started)
 
     def _generate(self, prompts: list[list[int]], tokens: int, streamer: TokenTimes | None = None) -> list[list[int]]:
@@ -75,6 +76,6 @@ class Transformers:
         return [row.tolist() for row in output[:, longest:]]
 
 
-def load(precision: str, threads: int, workload: Workload, models: Path) -> Engine:  # noqa: ARG001 - as every engine's
+def load(precision: str, threads: int, workload: Workload, models: Path) -> Engine:
     DESCRIPTION.precision(precision)
-    return Transformers(models / "hf", threads)
+    return Transformers(models / "hf", threads, workload.active)

@@ -67,7 +67,7 @@ class VllmCpu:
         [answer], [times], total_s = self._run([ids], tokens)
         return SingleAnswer(answer, times[0], total_s, times if len(times) == len(answer) else None)
 
-    def batch(self, prompts: list[list[int]], tokens: int, active: int) -> BatchAnswer:  # noqa: ARG002 - known since load
+    def batch(self, prompts: list[list[int]], tokens: int) -> BatchAnswer:
         answers, _, total_s = self._run(prompts, tokens)
         return BatchAnswer(answers, total_s)
 
