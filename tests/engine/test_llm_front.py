@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.engine.tiny_folder import save_tiny_folder
 from tests.engine.tiny_model import TINY_SHAPE, save_tiny_model
 from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 
@@ -27,10 +27,7 @@ GREEDY = SamplingParams(max_tokens=12, ignore_eos=True)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tiny")
-    save_tiny_model(path)
-    save_tiny_tokenizer(path, TINY_SHAPE["vocab_size"])
-    return path
+    return save_tiny_folder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(autouse=True)
@@ -179,91 +176,6 @@ def test_chat_without_a_template_is_refused_in_one_sentence(tmp_path: Path) -> N
     save_tiny_tokenizer(tmp_path, TINY_SHAPE["vocab_size"], chat_template=None)
     with pytest.raises(ConfigurationError, match="no chat template"):
         LLM(tmp_path, scheme="fp32").generate([[{"role": "user", "content": "w7"}]], GREEDY)
-
-
-def test_an_interrupt_leaves_the_engine_empty_and_ready(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    execute, calls = llm.core.executor.execute, 0
-
-    def interrupted(sequences: object) -> object:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise KeyboardInterrupt
-        return execute(sequences)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(llm.core.executor, "execute", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            llm.generate(_prompts(), GREEDY)
-    assert not llm.core.has_work
-    assert llm.core.held_blocks == 0
-    assert len(llm.generate([[7, 8]], GREEDY)[0].token_ids) == 12
-
-
-def test_a_signal_amid_a_step_lets_it_end_and_leaves_the_engine_empty_and_ready(
-    llm: LLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    execute, calls, answers = llm.core.executor.execute, 0, 0
-
-    def signalled(sequences: object) -> object:
-        nonlocal calls, answers
-        calls += 1
-        if calls == 3:
-            # Before: until the caller waits, for a signal that comes just before it does not wake it.
-            time.sleep(0.05)
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            time.sleep(0.05)
-        answer = execute(sequences)
-        answers += 1
-        return answer
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(llm.core.executor, "execute", signalled)
-            with pytest.raises(KeyboardInterrupt):
-                llm.generate(_prompts(), GREEDY)
-            assert calls == answers == 3
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert not llm.core.has_work
-    assert llm.core.held_blocks == 0
-    assert len(llm.generate([[7, 8]], GREEDY)[0].token_ids) == 12
-
-
-def test_a_clean_up_that_an_interrupt_left_waiting_touches_nothing_of_the_next_call(
-    llm: LLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A second Ctrl-C comes while the first one's clean-up waits for the thread: it runs amid the next call."""
-    right = llm.generate(_prompts(), GREEDY)
-    execute, waiting = llm.core.executor.execute, list[Callable[[], object]]()
-
-    def interrupted(_sequences: object) -> object:
-        raise KeyboardInterrupt
-
-    def interrupted_again(work: Callable[[], object]) -> object:
-        waiting.append(work)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(llm.core.executor, "execute", interrupted)
-        patch.setattr("quantgate_engine.llm.on_compute_thread", interrupted_again)
-        with pytest.raises(KeyboardInterrupt):
-            llm._run([("left", (7, 8), GREEDY)])
-    [clean_up] = waiting
-
-    def late(sequences: object) -> object:
-        while waiting:
-            waiting.pop()
-            clean_up()
-        return execute(sequences)
-
-    monkeypatch.setattr(llm.core.executor, "execute", late)
-    answers = llm.generate(_prompts(), GREEDY)
-
-    assert not waiting
-    assert [answer.token_ids for answer in answers] == [answer.token_ids for answer in right]
-    assert llm.core.held_blocks == 0
 
 
 def test_both_fronts_step_on_the_compute_thread(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.engine.tiny_model import TINY_SHAPE, save_tiny_model
-from tests.engine.tiny_tokenizer import save_tiny_tokenizer
+from tests.engine.tiny_folder import save_tiny_folder
 
 from quantgate_engine.errors import RunError
 from quantgate_engine.executor.compute_thread import on_compute_thread
@@ -43,10 +42,7 @@ def later():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tiny")
-    save_tiny_model(path)
-    save_tiny_tokenizer(path, TINY_SHAPE["vocab_size"])
-    return path
+    return save_tiny_folder(tmp_path_factory.mktemp("tiny"))
 
 
 def _run(program: str, folder: Path, tmp_path: Path) -> str:

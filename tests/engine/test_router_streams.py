@@ -11,8 +11,8 @@ from tests.engine.async_engine import LIMIT_S, Gate, tokens_of
 from tests.engine.pools import bulk, engine, fast
 from tests.engine.simulation import RecordingExecutor, expected_tokens, prompt
 from tests.engine.test_numerics_transformers import expected_logits, random_tokens
-from tests.engine.tiny_model import TINY_SHAPE, save_tiny_model
-from tests.engine.tiny_tokenizer import save_tiny_tokenizer
+from tests.engine.tiny_folder import save_tiny_folder
+from tests.engine.tiny_model import save_tiny_model
 
 from quantgate_engine import LLM, AsyncLLM, EngineConfig, SamplingParams
 from quantgate_engine.clock import MonotonicClock, VirtualClock
@@ -154,10 +154,7 @@ def test_pools_that_somebody_drives_are_nobody_elses() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tiny")
-    save_tiny_model(path)
-    save_tiny_tokenizer(path, TINY_SHAPE["vocab_size"])
-    return path
+    return save_tiny_folder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from tests.attention_batches import batch_of
 from torch import Tensor
 
 from quantgate_kernels.reference.int8_rows import quantize_rows
@@ -61,26 +62,16 @@ def paged_step(
         shape = (max(blocks) + 2, block_size, *part.shape[1:])
         codes = part.dtype == torch.int8
         tensors.append(torch.full(shape, 127 * int(poison) if codes else fill, dtype=part.dtype))
-    tables, slots, positions, starts = [], [], [], [0]
+    tables = []
     free = iter(blocks)
-    for length, count, parts, rows in zip(lengths, needed, contexts.stored, new, strict=True):
+    for length, count, parts in zip(lengths, needed, contexts.stored, strict=True):
         table = [next(free) for _ in range(count)]
         own = torch.tensor([table[at // block_size] * block_size + at % block_size for at in range(length)])
         for tensor, part in zip(tensors, parts, strict=True):
             tensor.view(-1, *part.shape[1:])[own] = part
         tables.append(table)
-        slots += own[length - rows :].tolist()
-        positions += range(length - rows, length)
-        starts.append(starts[-1] + rows)
-    widest = max(map(len, tables))
-    batch = AttentionBatch(
-        query_starts=torch.tensor(starts, dtype=torch.int32),
-        context_lens=torch.tensor(lengths, dtype=torch.int32),
-        block_tables=torch.tensor([table + [0] * (widest - len(table)) for table in tables], dtype=torch.int32),
-        slots=torch.tensor(slots),
-        positions=torch.tensor(positions),
-        query_starts_host=tuple(starts),
-        context_lens_host=tuple(lengths),
-        block_size=block_size,
-    )
-    return KVLayer(*tensors), batch
+    return KVLayer(*tensors), batch_of(tables, lengths, new, block_size)
+
+
+def queries(rows: int, heads: int, head_dim: int, dtype: torch.dtype) -> Tensor:
+    return torch.randn(rows, heads, head_dim, generator=torch.Generator().manual_seed(7)).to(dtype)

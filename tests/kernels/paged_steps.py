@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from tests.attention_batches import batch_of
 from torch import Tensor
 
 from quantgate_kernels.types import AttentionBatch, KVLayer
@@ -68,28 +69,13 @@ def paged_step(
 def paged_batch(case: Case, block_order: Sequence[int]) -> tuple[AttentionBatch, list[list[int]]]:
     """-> (the batch, the slots of each sequence's tokens); blocks are taken from `block_order`."""
     free = iter(block_order)
-    tables, every, slots, positions, starts = [], [], [], [], [0]
+    tables, every = [], []
     for past, new in case.sequences:
         table = [next(free) for _ in range(-(-(past + new) // BLOCK_SIZE))]
-        own = [table[position // BLOCK_SIZE] * BLOCK_SIZE + position % BLOCK_SIZE for position in range(past + new)]
         tables.append(table)
-        every.append(own)
-        slots += own[past:]
-        positions += range(past, past + new)
-        starts.append(starts[-1] + new)
-    widest = max(map(len, tables))
-    contexts = tuple(past + new for past, new in case.sequences)
-    batch = AttentionBatch(
-        query_starts=torch.tensor(starts, dtype=torch.int32),
-        context_lens=torch.tensor(contexts, dtype=torch.int32),
-        block_tables=torch.tensor([table + [0] * (widest - len(table)) for table in tables], dtype=torch.int32),
-        slots=torch.tensor(slots),
-        positions=torch.tensor(positions),
-        query_starts_host=tuple(starts),
-        context_lens_host=contexts,
-        block_size=BLOCK_SIZE,
-    )
-    return batch, every
+        every.append([table[at // BLOCK_SIZE] * BLOCK_SIZE + at % BLOCK_SIZE for at in range(past + new)])
+    contexts, rows = [past + new for past, new in case.sequences], [new for _, new in case.sequences]
+    return batch_of(tables, contexts, rows, BLOCK_SIZE), every
 
 
 def plain_attention(case: Case, inputs: Inputs, scale: float, window: int | None = None) -> Tensor:

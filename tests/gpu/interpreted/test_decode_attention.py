@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 from tests.gpu.float64_attention import attention_of_row
-from tests.gpu.paged_cases import Contexts, paged_step, random_contexts
+from tests.gpu.paged_cases import Contexts, paged_step, queries, random_contexts
 from torch import Tensor
 
 from quantgate_kernels.gpu.decode_attention import decode_attention
@@ -18,10 +18,6 @@ BLOCK = 16
 SPLIT = 128
 TOLERANCE = {torch.float32: 2e-6, torch.float16: 1.5e-3, torch.bfloat16: 1.2e-2}
 """Of numbers around 1: twice the rounding of shares and results to the dtype, four of them for float32."""
-
-
-def queries(rows: int, heads: int, head_dim: int, dtype: torch.dtype) -> Tensor:
-    return torch.randn(rows, heads, head_dim, generator=torch.Generator().manual_seed(7)).to(dtype)
 
 
 def attend(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 from tests.gpu.float64_attention import attention_of_row
-from tests.gpu.paged_cases import Contexts, paged_step, random_contexts
+from tests.gpu.paged_cases import Contexts, paged_step, queries, random_contexts
 from torch import Tensor
 
 from quantgate_kernels.gpu.launch_table import prefill_launch
@@ -18,10 +18,6 @@ from quantgate_kernels.types import AttentionBatch, KVLayer
 BLOCK = 16
 TOLERANCE = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 """Of numbers around 1: thrice the rounding to the dtype, of shares, results and of what codes stand for."""
-
-
-def queries(rows: int, heads: int, head_dim: int, dtype: torch.dtype) -> Tensor:
-    return torch.randn(rows, heads, head_dim, generator=torch.Generator().manual_seed(7)).to(dtype)
 
 
 def attend(
