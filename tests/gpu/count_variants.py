@@ -10,9 +10,12 @@ import torch
 
 from quantgate_kernels.gpu.ahead.catalogue import meta, meta_batch, meta_cache
 from quantgate_kernels.gpu.ahead.compile_only import compile_only
+from quantgate_kernels.gpu.copy_blocks import copy_blocks
 from quantgate_kernels.gpu.decode_attention import decode_attention
 from quantgate_kernels.gpu.prefill_attention import prefill_attention
+from quantgate_kernels.gpu.rms_norm import rms_norm
 from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
+from quantgate_kernels.gpu.silu_and_mul import silu_and_mul
 from quantgate_kernels.gpu.split_sizes import split_size
 
 HEADS, KV_HEADS, HEAD_DIM = 32, 8, 128
@@ -26,7 +29,7 @@ def decode(architecture: str) -> None:
         q = meta(sequences, HEADS, HEAD_DIM)
         batch = meta_batch((1,) * sequences, (longest,) * sequences)
         chosen = meta(sequences, dtype=torch.int32)
-        split = split_size(sequences, KV_HEADS, longest, processors=132)
+        split = split_size(sequences, KV_HEADS, longest, processors=132, num_warps=4)
         cache = meta_cache(HEAD_DIM, torch.bfloat16)
         decode_attention(q, cache, batch, chosen, longest, split, 0.1, None, torch.empty_like(q), architecture)
 
@@ -45,10 +48,26 @@ def rotate(_architecture: str) -> None:
         rotate_and_write(qkv, angles, angles, HEADS, KV_HEADS, meta_cache(HEAD_DIM, torch.bfloat16), slots)
 
 
+def rows_alone(_architecture: str) -> None:
+    for rows in ROWS:
+        x = meta(rows, 4096)
+        rms_norm(x, meta(4096), 1e-5)
+        rms_norm(x, meta(4096), 1e-5, x)
+        silu_and_mul(meta(rows, 2 * 14336))
+
+
+def copy(_architecture: str) -> None:
+    cache, staged = meta_cache(HEAD_DIM, torch.bfloat16).keys, meta(17, 16, KV_HEADS, HEAD_DIM)
+    for count in (1, 2, 16):
+        pairs = meta(count, 2, dtype=torch.int32)
+        copy_blocks(cache, cache, pairs)
+        copy_blocks(cache, staged, pairs)
+
+
 def main(architecture: str) -> None:
     variants: defaultdict[str, set[str]] = defaultdict(set)
     with compile_only(architecture) as compiled:
-        for step in (decode, prefill, rotate):
+        for step in (decode, prefill, rotate, rows_alone, copy):
             step(architecture)
     for kernel in compiled:
         variants[kernel.metadata.name].add(kernel.hash)

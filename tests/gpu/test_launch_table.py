@@ -10,6 +10,7 @@ import pytest
 from quantgate_kernels.gpu import split_sizes
 from quantgate_kernels.gpu.launch_table import (
     ARCHITECTURES,
+    LARGEST_GROUP,
     decode_launch,
     padded,
     prefill_launch,
@@ -52,7 +53,7 @@ def test_decodes_have_parameters_whose_tile_divides_every_split(
 def test_prefills_have_parameters_with_rows_for_large_groups(
     architecture: str, stored_bytes: int, head_dim: int
 ) -> None:
-    assert prefill_launch(architecture, stored_bytes, head_dim).rows >= 64
+    assert prefill_launch(architecture, stored_bytes, head_dim).rows >= LARGEST_GROUP
 
 
 def test_a_head_that_is_too_wide_is_refused() -> None:
@@ -67,14 +68,18 @@ def test_padding_is_to_powers_of_two() -> None:
 def test_few_rows_get_programs_of_their_own() -> None:
     assert rotate_launch(32).tile == 1
     assert rotate_launch(4096).tile > 1
+    assert rotate_launch(32, fixed=True) == rotate_launch(4096, fixed=True)
 
 
 def test_splits_give_every_processor_work_and_no_more() -> None:
-    alone = split_sizes.split_size(sequences=1, kv_heads=8, longest=8192, processors=132)
+    alone = split_sizes.split_size(sequences=1, kv_heads=8, longest=8192, processors=132, num_warps=4)
     assert 8 * -(-8192 // alone) >= 132
-    crowd = split_sizes.split_size(sequences=64, kv_heads=8, longest=8192, processors=132)
+    crowd = split_sizes.split_size(sequences=64, kv_heads=8, longest=8192, processors=132, num_warps=4)
     assert crowd >= 8192
-    assert split_sizes.split_size(1, 8, 100, 132) == split_sizes.SMALLEST_SPLIT
+    small = split_sizes.split_size(sequences=1, kv_heads=8, longest=65536, processors=132, num_warps=1)
+    large = split_sizes.split_size(sequences=1, kv_heads=8, longest=65536, processors=132, num_warps=4)
+    assert large == 4 * small
+    assert split_sizes.split_size(1, 8, 100, 132, 4) == split_sizes.SMALLEST_SPLIT
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,9 @@ import pytest
 from tests.gpu.triton_processes import TRITONS, run_python
 
 EXPECTED = {
+    "rms_norm_kernel": 2,  # with a residual and without one
+    "silu_and_mul_kernel": 1,
+    "copy_blocks_kernel": 1,
     "decode_attention_kernel": 2,  # contexts in one split, and in several
     "merge_splits_kernel": 1,
     "prefill_attention_kernel": 1,

@@ -65,6 +65,8 @@ _DECODE: dict[tuple[str, int, int], Launch] = {
 }
 
 LARGEST_HEAD_DIM = 128
+LARGEST_GROUP = 64
+"""Query heads that share a key head: every program for prefills has as many rows."""
 
 
 def decode_launch(architecture: str, stored_bytes: int, head_dim: int) -> Launch:
@@ -107,8 +109,26 @@ _PREFILL: dict[tuple[str, int, int], PrefillLaunch] = {
 
 
 def prefill_launch(architecture: str, stored_bytes: int, head_dim: int) -> PrefillLaunch:
-    """As for decodes; `rows` is at least the query heads of a key head."""
+    """As for decodes."""
     return _PREFILL[_attention_key(architecture, stored_bytes, head_dim)]
+
+
+GATE = Launch(tile=2048, num_warps=4, num_stages=1)
+"""`tile` is in numbers of a row: 16 bytes of 16-bit numbers for each thread of the largest wavefronts."""
+
+COPY = Launch(tile=2048, num_warps=4, num_stages=1)
+"""`tile` is in words of four bytes."""
+
+_NORM_WIDE = Launch(tile=1, num_warps=8, num_stages=1)
+_NORM_ROW = Launch(tile=1, num_warps=4, num_stages=1)
+_NORM_HEADS = Launch(tile=8, num_warps=4, num_stages=1)
+
+
+def norm_launch(size: int) -> Launch:
+    """`tile` is in rows: some at once where they are heads, one where it is a whole token's."""
+    if size <= LARGEST_HEAD_DIM:
+        return _NORM_HEADS
+    return _NORM_ROW if size <= 4096 else _NORM_WIDE
 
 
 MERGE = Launch(tile=8, num_warps=2, num_stages=1)
@@ -119,6 +139,6 @@ _ROTATE_MANY = Launch(tile=16, num_warps=4, num_stages=1)
 _MANY_ROWS = 128
 
 
-def rotate_launch(rows: int) -> Launch:
-    """`tile` is in rows: one where there are few, so that every processor gets work."""
-    return _ROTATE_FEW if rows < _MANY_ROWS else _ROTATE_MANY
+def rotate_launch(rows: int, *, fixed: bool = False) -> Launch:
+    """`tile` is in rows: one where there are few, so that every processor gets work. fixed: the same for any number."""
+    return _ROTATE_FEW if rows < _MANY_ROWS and not fixed else _ROTATE_MANY

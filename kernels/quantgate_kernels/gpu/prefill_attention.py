@@ -107,19 +107,6 @@ def prefill_attention_kernel(
     tl.store(target, (sums / total[:, None]).to(attended.dtype.element_ty), mask=inside)
 
 
-def prefill_tiles(
-    batch: AttentionBatch, heads: int, kv_heads: int, rows: int, sequences: tuple[int, ...]
-) -> list[tuple[int, int]]:
-    """(sequence, its first row of the tile) for each program of a key head; the longest contexts of each first."""
-    queries = rows // (heads // kv_heads)
-    starts = batch.query_starts_host
-    tiles = []
-    for sequence in sequences:
-        new = starts[sequence + 1] - starts[sequence]
-        tiles += [(sequence, first) for first in reversed(range(0, new, queries))]
-    return tiles
-
-
 def prefill_attention(
     q: Tensor,
     cache: KVLayer,
@@ -132,7 +119,7 @@ def prefill_attention(
 ) -> None:
     """Fills the rows of `tiles` in attended [T, heads, head_dim]; q [T, heads, head_dim].
 
-    tiles: int32 [N, 2], what `prefill_tiles` gives for this launch's rows.
+    tiles: int32 [N, 2], a sequence and the first of its new rows, as `prefill_tiles` gives them.
     """
     _, heads, head_dim = q.shape
     block_size, kv_heads = cache.keys.shape[1:3]

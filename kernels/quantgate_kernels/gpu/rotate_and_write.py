@@ -106,11 +106,22 @@ def _write(
 
 
 def rotate_and_write(
-    qkv: Tensor, cos: Tensor, sin: Tensor, num_heads: int, num_kv_heads: int, cache: KVLayer, slots: Tensor
+    qkv: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    num_heads: int,
+    num_kv_heads: int,
+    cache: KVLayer,
+    slots: Tensor,
+    *,
+    fixed: bool = False,
 ) -> Tensor:
-    """As `KernelSet.rope_and_write_kv`; a row with a slot below 0 writes none, as rows that pad a captured graph."""
+    """As `KernelSet.rope_and_write_kv`; a row with a slot below 0 writes none, as rows that pad a captured graph.
+
+    fixed: by the same machine code whatever the number of rows.
+    """
     rows, head_dim = cos.shape
-    launch = rotate_launch(rows)
+    launch = rotate_launch(rows, fixed=fixed)
     queries = torch.empty(rows, num_heads, head_dim, dtype=qkv.dtype, device=qkv.device)
     rotate_and_write_kernel[(triton.cdiv(rows, launch.tile), num_heads + 2 * num_kv_heads)](
         qkv,

@@ -8,12 +8,14 @@ FIXED_SPLIT = 256
 SMALLEST_SPLIT = 128
 """A multiple of every tile in the launch table; fewer tokens cost more to merge than to read."""
 
-PROGRAMS_PER_PROCESSOR = 2
+WARPS_PER_PROCESSOR = 8
+"""Loads of so many are under way at once on each of the device's processors."""
 
 
-def split_size(sequences: int, kv_heads: int, longest: int, processors: int) -> int:
-    """Tokens of a split so that two programs for each of the device's processors share the longest context."""
-    wanted = max(1, PROGRAMS_PER_PROCESSOR * processors // max(1, sequences * kv_heads))
+def split_size(sequences: int, kv_heads: int, longest: int, processors: int, num_warps: int) -> int:
+    """Tokens of a split so that programs of `num_warps` share the longest context and keep all processors at work."""
+    programs = processors * WARPS_PER_PROCESSOR // num_warps
+    wanted = max(1, programs // max(1, sequences * kv_heads))
     tokens = -(-longest // wanted)
     return max(SMALLEST_SPLIT, -(-tokens // SMALLEST_SPLIT) * SMALLEST_SPLIT)
 

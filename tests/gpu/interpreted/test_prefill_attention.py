@@ -11,8 +11,9 @@ from tests.gpu.float64_attention import attention_of_row
 from tests.gpu.paged_cases import Contexts, paged_step, queries, random_contexts
 from torch import Tensor
 
+from quantgate_kernels.gpu.attention_plan import prefill_tiles
 from quantgate_kernels.gpu.launch_table import prefill_launch
-from quantgate_kernels.gpu.prefill_attention import prefill_attention, prefill_tiles
+from quantgate_kernels.gpu.prefill_attention import prefill_attention
 from quantgate_kernels.types import AttentionBatch, KVLayer
 
 BLOCK = 16
@@ -29,9 +30,9 @@ def attend(
 ) -> Tensor:
     cache, batch = step
     heads, head_dim = q.shape[1:]
-    chosen = tuple(range(batch.num_sequences) if sequences is None else sequences)
-    rows = prefill_launch(architecture, cache.keys.element_size(), head_dim).rows
-    tiles = torch.tensor(prefill_tiles(batch, heads, cache.keys.shape[2], rows, chosen), dtype=torch.int32)
+    chosen = range(batch.num_sequences) if sequences is None else sequences
+    per_tile = prefill_launch(architecture, cache.keys.element_size(), head_dim).rows // (heads // cache.keys.shape[2])
+    tiles = torch.tensor(prefill_tiles(batch, per_tile, chosen), dtype=torch.int32)
     attended = torch.full_like(q, 99.0)
     prefill_attention(q, cache, batch, tiles, head_dim**-0.5, window, attended, architecture)
     return attended
@@ -180,4 +181,4 @@ def test_reads_outside_the_cache_raise() -> None:
 
 def test_the_longest_contexts_of_a_sequence_come_first() -> None:
     _, batch = paged_step(random_contexts([70, 3, 5], 2, 64, torch.float32), [70, 3, 1], BLOCK)
-    assert prefill_tiles(batch, 8, 2, 128, (0, 1)) == [(0, 64), (0, 32), (0, 0), (1, 0)]
+    assert prefill_tiles(batch, 32, (0, 1)) == [(0, 64), (0, 32), (0, 0), (1, 0)]

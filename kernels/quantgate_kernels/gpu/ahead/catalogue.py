@@ -9,9 +9,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from quantgate_kernels.gpu.copy_blocks import copy_blocks
 from quantgate_kernels.gpu.decode_attention import decode_attention
 from quantgate_kernels.gpu.prefill_attention import prefill_attention
+from quantgate_kernels.gpu.rms_norm import rms_norm
 from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
+from quantgate_kernels.gpu.silu_and_mul import silu_and_mul
 from quantgate_kernels.types import AttentionBatch, KVLayer
 
 BLOCK_SIZE = 16
@@ -19,6 +22,7 @@ BLOCKS = 512
 KV_HEADS = 8
 HEAD_DIMS = (64, 80, 96, 128)
 SPLIT = 256
+HIDDEN_SIZES = (128, 576, 4096, 8192)
 ACTIVATIONS = torch.bfloat16
 
 
@@ -38,6 +42,11 @@ def cases() -> Iterator[Case]:
             yield Case(f"prefill, {name}", partial(_prefill, head_dim, kv_dtype))
             yield Case(f"rotate few, {name}", partial(_rotate, head_dim, kv_dtype, 4))
             yield Case(f"rotate many, {name}", partial(_rotate, head_dim, kv_dtype, 512))
+    for hidden in HIDDEN_SIZES:
+        yield Case(f"norm, {hidden}", partial(_norm, hidden))
+    yield Case("gate", _gate)
+    for dtype in (ACTIVATIONS, torch.int8, torch.float32):
+        yield Case(f"copy, {str(dtype).removeprefix('torch.')}", partial(_copy, dtype))
 
 
 def meta(*shape: int, dtype: torch.dtype = ACTIVATIONS) -> Tensor:
@@ -93,3 +102,18 @@ def _rotate(head_dim: int, kv_dtype: torch.dtype, rows: int, _architecture: str)
     angles = meta(rows, head_dim, dtype=torch.float32)
     slots = meta(rows, dtype=torch.int64)
     rotate_and_write(qkv, angles, angles, 4 * KV_HEADS, KV_HEADS, meta_cache(head_dim, kv_dtype), slots)
+
+
+def _norm(hidden: int, _architecture: str) -> None:
+    x = meta(4, hidden)
+    rms_norm(x, meta(hidden), 1e-5)
+    rms_norm(x, meta(hidden), 1e-5, x)
+
+
+def _gate(_architecture: str) -> None:
+    silu_and_mul(meta(4, 2 * 14336))
+
+
+def _copy(dtype: torch.dtype, _architecture: str) -> None:
+    blocks = meta(BLOCKS, BLOCK_SIZE, KV_HEADS, *(() if dtype == torch.float32 else (128,)), dtype=dtype)
+    copy_blocks(blocks, blocks, meta(3, 2, dtype=torch.int32))
