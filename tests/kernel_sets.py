@@ -9,8 +9,12 @@ import pytest
 from quantgate_kernels.cpu.compiler import find_compiler
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.kernel_set_names import KernelSetName
-from quantgate_kernels.registry import make_kernel_set
+from quantgate_kernels.reference.kernels import ReferenceKernels
+from quantgate_kernels.registry import FASTER_SETS, make_kernel_set
 from quantgate_kernels.unavailable import KernelSetUnavailableError
+
+ON_CPU: tuple[str, ...] = (ReferenceKernels.name, *FASTER_SETS["cpu"])
+"""Those that tests on CPUs can compute with; `tests/gpu` has the others."""
 
 
 def kernel_set_or_skip(name: KernelSetName) -> KernelSet:

@@ -33,7 +33,7 @@ class EngineConfig:
     max_context_tokens: longest prompt plus output, at most the model's limit; None takes that.
     threads: compute threads; None leaves the library's default.
     max_overtakes: later requests that may be admitted before a waiting one that does not fit; then all wait for it.
-    kernel_set: `auto` takes the fastest that runs here; `reference` and `cpu` ask for one.
+    kernel_set: `auto` takes the fastest that runs here; `reference`, `cpu` and `triton` ask for one.
     deterministic: a request's tokens and log-probabilities depend neither on its batch mates nor on chunks, cache hits
         and preemptions. Slower; see docs/determinism.md.
     kv_dtype: `auto` keeps keys and values as the activations are; `int8` needs about half the bytes of 16 bits.

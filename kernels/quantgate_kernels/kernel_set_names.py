@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-KernelSetName = Literal["auto", "reference", "cpu"]
+KernelSetName = Literal["auto", "reference", "cpu", "triton"]
 AUTO: KernelSetName = "auto"
 """The fastest set that runs on the device."""

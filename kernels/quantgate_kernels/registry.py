@@ -8,24 +8,45 @@ from functools import cache
 
 from quantgate_kernels.cpu.deterministic import DeterministicCpuKernels
 from quantgate_kernels.cpu.kernels import CpuKernels
+from quantgate_kernels.gpu.device import find_device, interpreted
 from quantgate_kernels.kernel_set import KernelSet
-from quantgate_kernels.kernel_set_names import AUTO
+from quantgate_kernels.kernel_set_names import AUTO, KernelSetName
 from quantgate_kernels.reference.deterministic import DeterministicReferenceKernels
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.unavailable import KernelSetUnavailableError
 
+TRITON: KernelSetName = "triton"
+
+
+def _triton() -> KernelSet:
+    find_device()
+    # Not before: Triton need not be installed, and takes a second to import.
+    from quantgate_kernels.gpu.kernels import TritonKernels
+
+    return TritonKernels()
+
+
+def _deterministic_triton() -> KernelSet:
+    find_device()
+    from quantgate_kernels.gpu.kernels import DeterministicTritonKernels
+
+    return DeterministicTritonKernels()
+
+
 KERNEL_SETS: dict[str, Callable[[], KernelSet]] = {
     ReferenceKernels.name: ReferenceKernels,
     CpuKernels.name: CpuKernels,
+    TRITON: _triton,
 }
 
 DETERMINISTIC_SETS: dict[str, Callable[[], KernelSet]] = {
     ReferenceKernels.name: DeterministicReferenceKernels,
     CpuKernels.name: DeterministicCpuKernels,
+    TRITON: _deterministic_triton,
 }
 """By the name of a set, its variant whose rows depend on nothing but themselves and their context."""
 
-FASTER_SETS: dict[str, tuple[str, ...]] = {"cpu": (CpuKernels.name,)}
+FASTER_SETS: dict[str, tuple[str, ...]] = {"cpu": (CpuKernels.name,), "cuda": (TRITON,)}
 """By type of device, the sets that run there beside `reference`, which runs everywhere, the fastest first."""
 
 
@@ -39,13 +60,17 @@ def make_kernel_set(name: str = AUTO, device: str = "cpu", deterministic: bool =
         name = _fastest(device)
     if name not in KERNEL_SETS:
         raise KeyError(f"unknown kernel set {name!r}; known: {AUTO}, {', '.join(sorted(KERNEL_SETS))}")
-    if name != ReferenceKernels.name and name not in FASTER_SETS.get(device, ()):
+    if not _runs_on(name, device):
         raise KernelSetUnavailableError(f"it does not run on the device {device}; choose {AUTO}")
     makers = DETERMINISTIC_SETS if deterministic else KERNEL_SETS
     if name not in makers:
         with_variants = ", ".join(sorted(DETERMINISTIC_SETS))
         raise KernelSetUnavailableError(f"`{name}` has no deterministic variant; choose one that has ({with_variants})")
     return makers[name]()
+
+
+def _runs_on(name: str, device: str) -> bool:
+    return name == ReferenceKernels.name or name in FASTER_SETS.get(device, ()) or (name == TRITON and interpreted())
 
 
 @cache

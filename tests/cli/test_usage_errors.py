@@ -31,8 +31,8 @@ def quantgate(monkeypatch, capsys):
         (["judge", "x", "--items", "0"], "Invalid value for '--items'", "quantgate judge"),
         (["run", "--blocks", "x"], "Invalid value for '--blocks'", "quantgate run"),
         (
-            ["serve", "x", "--kernel-set", "triton"],
-            "Invalid value for '--kernel-set': 'triton' is not one of 'auto', 'reference', 'cpu'",
+            ["serve", "x", "--kernel-set", "fast"],
+            "Invalid value for '--kernel-set': 'fast' is not one of 'auto', 'reference', 'cpu', 'triton'",
             "quantgate serve",
         ),
         (
