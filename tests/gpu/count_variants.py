@@ -10,8 +10,12 @@ import torch
 
 from quantgate_kernels.gpu.ahead.catalogue import meta, meta_batch, meta_cache
 from quantgate_kernels.gpu.ahead.compile_only import compile_only
+from quantgate_kernels.gpu.ahead.linear_catalogue import meta_int8, meta_words
 from quantgate_kernels.gpu.copy_blocks import copy_blocks
 from quantgate_kernels.gpu.decode_attention import decode_attention
+from quantgate_kernels.gpu.dequantize import dequantize
+from quantgate_kernels.gpu.linear_int8 import linear_int8
+from quantgate_kernels.gpu.linear_words import linear_words
 from quantgate_kernels.gpu.prefill_attention import prefill_attention
 from quantgate_kernels.gpu.rms_norm import rms_norm
 from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
@@ -21,6 +25,7 @@ from quantgate_kernels.gpu.split_sizes import split_size
 HEADS, KV_HEADS, HEAD_DIM = 32, 8, 128
 BATCHES = [(1, 1), (1, 16), (1, 17), (2, 5000), (3, 40), (16, 8192), (17, 300), (250, 2000)]
 """Sequences and the longest context, odd ones, ones and multiples of 16 among them."""
+WEIGHT = 4096, 4096
 ROWS = [1, 2, 16, 17, 127, 128, 2048, 2049]
 
 
@@ -64,10 +69,20 @@ def copy(_architecture: str) -> None:
         copy_blocks(cache, staged, pairs)
 
 
+def linear(architecture: str) -> None:
+    weights = meta_words(*WEIGHT, 128, torch.float16), meta_int8(*WEIGHT)
+    for rows in ROWS:
+        x = meta(rows, WEIGHT[1], dtype=torch.float16)
+        for deterministic in (False, True):
+            linear_words(x, weights[0], architecture, processors=132, deterministic=deterministic)
+        linear_int8(x, weights[1], architecture, processors=132)
+    dequantize(weights[0])
+
+
 def main(architecture: str) -> None:
     variants: defaultdict[str, set[str]] = defaultdict(set)
     with compile_only(architecture) as compiled:
-        for step in (decode, prefill, rotate, rows_alone, copy):
+        for step in (decode, prefill, rotate, rows_alone, copy, linear):
             step(architecture)
     for kernel in compiled:
         variants[kernel.metadata.name].add(kernel.hash)

@@ -16,11 +16,16 @@ LEAST_WIDE_SHARE = 0.6
 
 _SMALL = {"sm80": "HMMA", "sm90": "HMMA", "sm100": "HMMA", "gfx942": "v_mfma"}
 _LARGE = {"sm80": "HMMA", "sm90": "HGMMA", "sm100": "UTCHMMA", "gfx942": "v_mfma"}
-"""The instructions of whole warp groups take 64 rows and more."""
+"""The instructions of whole warp groups take 64 rows and more, or 64 outputs where weights are the left factor."""
+
+_CODES = {"sm80": "IMMA", "sm90": "IGMMA", "sm100": ("UTCIMMA", "IMMA"), "gfx942": "v_mfma_i32"}
+"""On sm100, Triton 3.6 has none of whole warp groups for codes."""
 
 MATRIX_KERNELS = {
     "decode_attention_kernel": _SMALL,
     "prefill_attention_kernel": _LARGE,
+    "linear_words_kernel": _LARGE,
+    "linear_int8_kernel": _CODES,
 }
 """Kernels with matrix products, each with the instruction that has to do them."""
 
@@ -81,6 +86,6 @@ def test_products_use_matrix_instructions(architecture: str, triton: str) -> Non
     assert_none(wrong, "no matrix instructions")
 
 
-def test_the_cache_is_read_sixteen_bytes_at_a_time(architecture: str, triton: str) -> None:
+def test_memory_is_read_sixteen_bytes_at_a_time(architecture: str, triton: str) -> None:
     rows = [row for row in compiled(architecture, triton) if row.kernel in MATRIX_KERNELS]
     assert_none([row for row in rows if row.wide_share < LEAST_WIDE_SHARE], "narrow loads")

@@ -15,6 +15,11 @@ EXPECTED = {
     "merge_splits_kernel": 1,
     "prefill_attention_kernel": 1,
     "rotate_and_write_kernel": 2,  # few rows and many
+    "linear_words_kernel": 3,  # few rows in splits, more in splits, many in one
+    "linear_int8_kernel": 3,  # as before
+    "sum_splits_kernel": 2,  # of numbers, and of products of codes
+    "quantize_tokens_kernel": 1,
+    "dequantize_kernel": 1,
 }
 
 

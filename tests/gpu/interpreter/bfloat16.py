@@ -26,7 +26,8 @@ def rounded(numbers: np.ndarray) -> np.ndarray:
 
 
 def install() -> None:
-    """Casts, arithmetic, sums and products; what else kernels do with bfloat16 (loads, stores) moves bits alone."""
+    """Constants, casts, arithmetic, sums and products; what else kernels do (loads, stores) moves bits alone."""
+    Builder.get_bf16 = _constant
     for name, repaired in (
         ("cast_impl", _cast),
         ("create_fp_to_fp", _round),
@@ -44,6 +45,11 @@ def _is_bfloat16(handle: Any) -> bool:
 
 def _widen(handle: Any) -> Any:
     return Handle(widened(handle.data), tl.float32) if _is_bfloat16(handle) else handle
+
+
+def _constant(_self: Any, value: float) -> Any:
+    """Triton 3.6 has none."""
+    return Handle(rounded(np.array([value])), tl.bfloat16)
 
 
 def _cast(original: Callable) -> Callable:

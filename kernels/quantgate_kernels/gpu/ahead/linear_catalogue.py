@@ -1,0 +1,76 @@
+"""The products and what belongs to them in every configuration of their launch table, as in `catalogue.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from quantgate_kernels.gpu.ahead.catalogue import Case, meta
+from quantgate_kernels.gpu.code_words import WORD_BITS, WordWeight
+from quantgate_kernels.gpu.dequantize import dequantize
+from quantgate_kernels.gpu.linear_int8 import linear_int8
+from quantgate_kernels.gpu.linear_table import FEW_ROWS
+from quantgate_kernels.gpu.linear_words import linear_words
+from quantgate_kernels.types import Int8DynamicWeight, dtype_name
+
+OUTPUTS = 4096
+PROCESSORS = 128
+FEW, MANY = FEW_ROWS, 512
+INPUTS, RAGGED = 4096, 576
+"""A multiple of every tile, and none of those for few rows."""
+
+WORDS: tuple[tuple[int, torch.dtype, int | None, int], ...] = (
+    # (rows, activations, group size or None for codes of 8 bits, inputs)
+    (FEW, torch.float16, 32, INPUTS),
+    (FEW, torch.float16, 32, RAGGED),
+    (FEW, torch.float16, 128, INPUTS),
+    (FEW, torch.float16, None, INPUTS),
+    (FEW, torch.float16, None, RAGGED),
+    (FEW, torch.bfloat16, 128, INPUTS),
+    (FEW, torch.bfloat16, None, INPUTS),
+    (MANY, torch.float16, 32, INPUTS),
+    (MANY, torch.float16, 128, INPUTS),
+    (MANY, torch.float16, None, INPUTS),
+    (MANY, torch.bfloat16, 128, INPUTS),
+    (MANY, torch.bfloat16, None, INPUTS),
+)
+CODES = ((FEW, INPUTS), (FEW, RAGGED), (MANY, INPUTS))
+
+
+def linear_cases() -> Iterator[Case]:
+    for rows, dtype, group, inputs in WORDS:
+        name = f"{rows} rows, {dtype_name(dtype)}, {inputs} inputs, {_codes(group)}"
+        yield Case(name, partial(_words, rows, inputs, group, dtype))
+    for rows, inputs in CODES:
+        yield Case(f"{rows} rows as codes, {inputs} inputs", partial(_int8, rows, inputs))
+    for group in (32, 128, None):
+        yield Case(f"dequantize, {_codes(group)}", partial(_dequantize, group))
+
+
+def _codes(group: int | None) -> str:
+    return "codes of 8 bits" if group is None else f"codes of 4 bits in groups of {group}"
+
+
+def meta_words(outputs: int, inputs: int, group: int | None, dtype: torch.dtype) -> WordWeight:
+    bits = 8 if group is None else 4
+    words = meta(outputs, inputs * bits // WORD_BITS, dtype=torch.int32)
+    scales = meta(outputs, dtype=dtype) if group is None else meta(inputs // group, outputs, dtype=dtype)
+    return WordWeight(words, scales, inputs, group, bits)
+
+
+def _words(rows: int, inputs: int, group: int | None, dtype: torch.dtype, architecture: str) -> None:
+    linear_words(meta(rows, inputs, dtype=dtype), meta_words(OUTPUTS, inputs, group, dtype), architecture, PROCESSORS)
+
+
+def meta_int8(outputs: int, inputs: int) -> Int8DynamicWeight:
+    return Int8DynamicWeight(meta(outputs, inputs, dtype=torch.int8), meta(outputs, dtype=torch.float32))
+
+
+def _int8(rows: int, inputs: int, architecture: str) -> None:
+    linear_int8(meta(rows, inputs, dtype=torch.float16), meta_int8(OUTPUTS, inputs), architecture, PROCESSORS)
+
+
+def _dequantize(group: int | None, _architecture: str) -> None:
+    dequantize(meta_words(OUTPUTS, INPUTS, group, torch.float16))
