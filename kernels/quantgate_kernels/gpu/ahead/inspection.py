@@ -1,8 +1,7 @@
-"""Every case of the catalogue compiled for one architecture, and what its machine code says."""
+"""A case of the catalogue compiled for one architecture, and what its machine code says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,21 +24,29 @@ class Inspected:
     facts: KernelFacts
 
 
-def inspect(cases: Iterable[Case], architecture: str) -> Iterator[Inspected]:
-    """Each kernel that each case launches, in the order of the launches."""
-    for case in cases:
-        with compile_only(architecture) as compiled:
-            case.launch(architecture)
-        for kernel in compiled:
-            yield Inspected(
-                kernel=kernel.metadata.name,
-                case=case.name,
-                architecture=architecture,
-                variant=kernel.hash,
-                num_warps=kernel.metadata.num_warps,
-                facts=_facts(kernel),
-            )
+def inspect(case: Case, architecture: str) -> list[Inspected]:
+    """Each kernel that the case launches, in the order of the launches."""
+    with compile_only(architecture) as compiled:
+        case.launch(architecture)
+    return [
+        Inspected(
+            kernel=kernel.metadata.name,
+            case=case.name,
+            architecture=architecture,
+            variant=kernel.hash,
+            num_warps=kernel.metadata.num_warps,
+            facts=_facts(kernel),
+        )
+        for kernel in compiled
+    ]
+
+
+_known: dict[str, KernelFacts] = {}
+"""By variant: to take machine code apart takes as long as to compile it, and many cases share some."""
 
 
 def _facts(compiled: Any) -> KernelFacts:
-    return facts_of_cubin(compiled) if compiled.metadata.target.backend == "cuda" else facts_of_assembly(compiled)
+    if compiled.hash not in _known:
+        facts_of = facts_of_cubin if compiled.metadata.target.backend == "cuda" else facts_of_assembly
+        _known[compiled.hash] = facts_of(compiled)
+    return _known[compiled.hash]
