@@ -5,6 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from quantgate_kernels.gpu.broken_rows import broken
+
 LARGEST_CODE = tl.constexpr(127.0)
 ROUNDS = tl.constexpr(12582912.0)
 """1.5 * 2^23: added and taken away, it leaves the nearest integer, ties to even (no rounding is in Triton itself)."""
@@ -16,10 +18,8 @@ def quantize_rows(rows: tl.tensor) -> tuple[tl.tensor, tl.tensor]:
 
     A row with a NaN or an infinity has scale NaN and codes 0: what overflowed stays visible when it is read.
     """
-    magnitudes = tl.abs(rows)
-    largest = tl.max(magnitudes, 1)
-    broken = tl.max((~(magnitudes < float("inf"))).to(tl.int32), 1) > 0
-    scales = tl.where(broken, float("nan"), tl.div_rn(largest, LARGEST_CODE))
+    largest = tl.max(tl.abs(rows), 1)
+    scales = tl.where(broken(rows), float("nan"), tl.div_rn(largest, LARGEST_CODE))
     usable = scales > 0
     quotients = tl.div_rn(rows, tl.where(usable, scales, 1.0)[:, None])
     rounded = (quotients + ROUNDS) - ROUNDS

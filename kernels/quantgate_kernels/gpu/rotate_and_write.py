@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from quantgate_kernels.gpu.broken_rows import broken
 from quantgate_kernels.gpu.int8_rows import quantize_rows
 from quantgate_kernels.gpu.launch_table import padded, rotate_launch
 from quantgate_kernels.gpu.spread import spread
@@ -35,8 +36,12 @@ def rotate_and_write_kernel(
 ) -> None:
     """One program: some rows and one head, which is a query, a key or a value.
 
-    Bound: reads qkv once, and cos and sin from the cache after the first head; writes each number once, keys and values
-    as stored, with 4 bytes of scale a token and head where they are codes.
+    Bound: reads qkv once, values twice, and cos and sin from the cache after the first head; writes each number once,
+    keys and values as stored, with 4 bytes of scale a token and head where they are codes.
+
+    Values with a NaN or an infinity are written as zeros, and a NaN into their key: who sees the token is broken as
+    before, and who does not see it is not. Attention multiplies all values of a tile with all of its rows, by 0 where a
+    row does not see a token; 0 * NaN would reach the rows before it, whose keys and values other requests may share.
     """
     head = tl.program_id(1)
     row = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
@@ -54,9 +59,12 @@ def rotate_and_write_kernel(
     else:
         slot = tl.load(slots + row, mask=row < rows, other=-1)
         if head < HEADS + KV_HEADS:
+            own_values = tl.load(source + KV_HEADS * HEAD_DIM + dims[None, :], mask=there, other=0.0).to(tl.float32)
+            numbers = tl.where(broken(own_values)[:, None] & (dims == 0)[None, :], float("nan"), numbers)
             _write(numbers, slot * KV_HEADS + head - HEADS, slot >= 0, keys, key_scales, HEAD_DIM, HEAD_PAD, CODES)
         else:
             kv_head = head - HEADS - KV_HEADS
+            numbers = tl.where(broken(numbers)[:, None], 0.0, numbers)
             _write(numbers, slot * KV_HEADS + kv_head, slot >= 0, values, value_scales, HEAD_DIM, HEAD_PAD, CODES)
 
 

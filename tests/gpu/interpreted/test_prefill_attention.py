@@ -14,6 +14,7 @@ from torch import Tensor
 from quantgate_kernels.gpu.attention_plan import prefill_tiles
 from quantgate_kernels.gpu.launch_table import prefill_launch
 from quantgate_kernels.gpu.prefill_attention import prefill_attention
+from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
 from quantgate_kernels.types import AttentionBatch, KVLayer
 
 BLOCK = 16
@@ -160,15 +161,34 @@ def test_only_chosen_rows_are_written() -> None:
     assert (attended[1:5] != 99).all()
 
 
-def test_a_broken_value_is_seen_by_those_after_it() -> None:
-    contexts = random_contexts([70], 2, 64, torch.int8)
+@pytest.mark.parametrize("kv_dtype", [torch.float16, torch.int8], ids=["16-bit", "int8"])
+@pytest.mark.parametrize("window", [None, 3])
+def test_a_broken_token_is_seen_by_those_after_it_alone(kv_dtype: torch.dtype, window: int | None) -> None:
+    """Its neighbours in the tile on both sides, where a window has one behind it, are the bits that they were."""
+    contexts, at = random_contexts([70], 2, 64, kv_dtype), 66
+    q = queries(70, 4, 64, torch.float16)
+    clean = attend(q, paged_step(contexts, [70], BLOCK), window)
     cache, batch = paged_step(contexts, [70], BLOCK)
-    assert cache.value_scales is not None
-    cache.value_scales.view(-1, 2)[66, 1] = float("nan")
-    attended = attend(queries(70, 4, 64, torch.float16), (cache, batch))
-    assert attended[:, :2].isfinite().all()
-    assert attended[66:, 2:].isnan().all()
-    assert attended[:64, 2:].isfinite().all()
+    write_broken(cache, at, head=1)
+    attended = attend(q, (cache, batch), window)
+    assert torch.equal(attended[:, :2], clean[:, :2])
+    seeing = slice(at, None if window is None else at + window)
+    assert attended[seeing, 2:].isnan().all()
+    attended[seeing], clean[seeing] = 0, 0
+    assert torch.equal(attended, clean)
+
+
+def write_broken(cache: KVLayer, slot: int, head: int) -> None:
+    """The key and the value of a token of which a value overflowed, as they are written to a cache in order."""
+    _, _, kv_heads, head_dim = cache.keys.shape
+    qkv = torch.ones(1, 3 * kv_heads, head_dim, dtype=torch.float16)
+    qkv[0, 2 * kv_heads + head, 5] = float("inf")
+    written = KVLayer(*(tensor.clone() for tensor in cache.tensors()))
+    angles = torch.ones(1, head_dim), torch.zeros(1, head_dim)
+    rotate_and_write(qkv.view(1, -1), *angles, kv_heads, kv_heads, written, torch.tensor([slot]))
+    for tensor, changed in zip(cache.tensors(), written.tensors(), strict=True):
+        rows, changed_rows = (part.view(-1, *part.shape[2:]) for part in (tensor, changed))
+        rows[slot, head] = changed_rows[slot, head]
 
 
 def test_reads_outside_the_cache_raise() -> None:

@@ -122,16 +122,23 @@ def test_rows_that_pad_a_graph_write_nothing() -> None:
         assert_others_untouched(cache, slots[[0, 1, 3]])
 
 
+@pytest.mark.parametrize("kv_dtype", [torch.float16, torch.int8], ids=["16-bit", "int8"])
 @pytest.mark.parametrize("broken", [float("nan"), float("inf"), float("-inf")])
-def test_a_broken_row_is_broken_when_it_is_read(broken: float) -> None:
+def test_broken_values_break_their_keys_and_multiply_nothing(broken: float, kv_dtype: torch.dtype) -> None:
+    """Of the second head: its neighbours in the row and in the cache stay as they are."""
     qkv, cos, sin, slots = inputs(3, 64, torch.float16)
-    qkv.view(3, -1, 64)[1, HEADS + KV_HEADS :, 5] = broken
-    cache = empty_cache(64, torch.int8)
+    clean, cache = empty_cache(64, kv_dtype), empty_cache(64, kv_dtype)
+    rotate_and_write(qkv, cos, sin, HEADS, KV_HEADS, clean, slots)
+    qkv.view(3, -1, 64)[1, -1, 5] = broken
     rotate_and_write(qkv, cos, sin, HEADS, KV_HEADS, cache, slots)
-    assert cache.value_scales is not None
-    read = rows_at(cache.values, slots).float() * rows_at(cache.value_scales, slots)[..., None]
-    assert read[1].isnan().all()
-    assert read[[0, 2]].isfinite().all()
+    keys = rows_at(cache.keys if cache.key_scales is None else cache.key_scales, slots)
+    assert keys[1, 1].isnan().any()
+    assert (rows_at(cache.values, slots)[1, 1] == 0).all()
+    for ours, theirs in zip(cache.tensors(), clean.tensors(), strict=True):
+        broken_row = slots[1] * KV_HEADS + 1
+        ours.view(BLOCKS * BLOCK_SIZE * KV_HEADS, -1)[broken_row] = 0
+        theirs.view(BLOCKS * BLOCK_SIZE * KV_HEADS, -1)[broken_row] = 0
+        assert torch.equal(ours, theirs)
 
 
 def test_a_row_of_zeros_has_scale_zero() -> None:
