@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from quantgate_kernels.panel_weight import PanelWeight
+from quantgate_kernels.word_weight import WordWeight
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ LinearWeight = (
 )
 
 
-StoredWeight = LinearWeight | PanelWeight
+StoredWeight = LinearWeight | PanelWeight | WordWeight
 """What a kernel set may keep a weight as."""
 
 

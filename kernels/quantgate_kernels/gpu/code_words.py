@@ -1,54 +1,19 @@
-"""Weights of 4 and 8 bits as the GPU kernels store them: words of 32 bits that become pairs of 16-bit numbers.
-
-A matrix instruction takes pairs of neighbours along the inputs. So a word keeps the two of a pair 16 bits apart: one
-shift and one mask put both where a register of two 16-bit numbers wants them, and none is moved again.
-"""
+"""Weights of 4 and 8 bits from the forms in which schemes quantize to words of 32 bits."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from quantgate_kernels.int4_packing import unpack_groups
 from quantgate_kernels.types import Int4GroupWeight, Int8ChannelWeight
+from quantgate_kernels.word_weight import PAIR_BITS, WordWeight
 
-PAIR_BITS = 16
-WORD_BITS = 32
 LOAD_BYTES = 16
 """What a thread reads at once; rows of words are so padded."""
 
 GROUP_SIZES = (32, 64, 128, 256)
 """Each divides the tiles of the launch table, or is a multiple of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class WordWeight:
-    """`weight[o, i] = (code - zero) * scale`, with zero 8 for codes of 4 bits and 128 for those of 8.
-
-    words: int32 [out, inputs * bits / 32, padded to 16 bytes]; of the codes of a word, 2j has its lowest bit at
-    bits * j, and 2j + 1 at bits * j + 16. Another order of inputs is a matter of the rows that meet them.
-    scales: [inputs / group_size, out] in the activation dtype, so that programs read them side by side, or [out] where
-    group_size is None; zeros of schemes that are not symmetric would stand beside them.
-    """
-
-    words: Tensor
-    scales: Tensor
-    inputs: int
-    group_size: int | None
-    bits: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.words.shape[0], self.inputs
-
-    @property
-    def label(self) -> str:
-        return "int8" if self.group_size is None else f"int4-g{self.group_size}"
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        return self.words, self.scales
 
 
 def words_of_int4(weight: Int4GroupWeight) -> WordWeight:

@@ -8,8 +8,8 @@ import triton.language as tl
 from torch import Tensor
 
 from quantgate_kernels.gpu.code_numbers import weight_tile
-from quantgate_kernels.gpu.code_words import WordWeight
 from quantgate_kernels.gpu.linear_table import DEQUANTIZE
+from quantgate_kernels.word_weight import WordWeight
 
 
 @triton.jit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from typing_extensions import override
 
@@ -10,6 +11,7 @@ from quantgate_kernels.gpu.decode_attention import decode_attention
 from quantgate_kernels.gpu.device import find_device
 from quantgate_kernels.gpu.launch_table import LARGEST_GROUP, LARGEST_HEAD_DIM, decode_launch, prefill_launch
 from quantgate_kernels.gpu.prefill_attention import prefill_attention
+from quantgate_kernels.gpu.products import PATH, QuantizedProducts, words_of
 from quantgate_kernels.gpu.rms_norm import rms_norm
 from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
 from quantgate_kernels.gpu.silu_and_mul import silu_and_mul
@@ -17,13 +19,11 @@ from quantgate_kernels.gpu.split_sizes import split_size
 from quantgate_kernels.reference.deterministic import DeterministicReferenceKernels
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.reference.paged_rows import path_over
-from quantgate_kernels.types import AttentionBatch, KVLayer
-
-PATH = "triton"
+from quantgate_kernels.types import AttentionBatch, KVLayer, LinearWeight, StoredWeight
 
 
 class TritonKernels(ReferenceKernels):
-    """Implements `KernelSet` for GPUs: norm, rope, KV write, attention and gate by Triton, products by torch."""
+    """Implements `KernelSet` for GPUs: all by Triton but 16-bit products and the head, by torch."""
 
     name = "triton"
     deterministic = False
@@ -32,7 +32,20 @@ class TritonKernels(ReferenceKernels):
         """Raises KernelSetUnavailableError where there is no GPU for it."""
         super().__init__()
         self._device = find_device()
+        self._products = QuantizedProducts(self._device, self.paths, deterministic=self.deterministic)
         self._attention_plans = AttentionPlans(split_decodes=not self.deterministic)
+
+    @override
+    def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
+        words = words_of(weight, compute)
+        return super().stored_form(weight, compute, split=split) if words is None else words
+
+    @override
+    def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
+        product = self._products.multiply(x, weight)
+        if product is None:
+            return super().linear(x, weight, bias)
+        return product if bias is None else product + bias
 
     @override
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -81,7 +94,8 @@ class TritonKernels(ReferenceKernels):
 class DeterministicTritonKernels(TritonKernels, DeterministicReferenceKernels):
     """Implements `KernelSet`: every row of every result depends on that row and its own context alone.
 
-    Decodes walk over their context as prefills do, in tiles of one size, and products are torch's of one row each.
+    Decodes walk over their context as prefills do, in tiles of one size; products with quantized weights have tiles and
+    splits of one size, and others are torch's of one row each.
     """
 
     name = "triton-deterministic"

@@ -60,6 +60,10 @@ def _of(table: LinearTable, architecture: str, rows: int, *, deterministic: bool
     return few if rows <= FEW_ROWS and not deterministic else many
 
 
+MOST_ROWS_BY_WORDS = 1024
+"""More rows are multiplied by numbers that were made from the words first. To write and read these again takes as long
+as the product of 300 to 600 rows, by the memory and the arithmetic of the architectures here: less than it saves."""
+
 PROGRAMS_PER_PROCESSOR = 2
 LEAST_TILES = 4
 """Of inputs in a split: fewer would be over before the first has come."""

@@ -8,9 +8,9 @@ import triton.language as tl
 from torch import Tensor
 
 from quantgate_kernels.gpu.code_numbers import weight_tile
-from quantgate_kernels.gpu.code_words import WordWeight
 from quantgate_kernels.gpu.linear_table import tiles_of_split, words_launch
 from quantgate_kernels.gpu.sum_splits import sum_splits
+from quantgate_kernels.word_weight import WordWeight
 
 
 @triton.jit(do_not_specialize=["rows", "split_tiles"])

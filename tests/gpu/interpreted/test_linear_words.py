@@ -7,10 +7,11 @@ import torch
 from tests.gpu.float64_linear import assert_product
 from torch import Tensor
 
-from quantgate_kernels.gpu.code_words import WordWeight, words_of_int4, words_of_int8
+from quantgate_kernels.gpu.code_words import words_of_int4, words_of_int8
 from quantgate_kernels.gpu.linear_words import linear_words
 from quantgate_kernels.int4_packing import pack_groups
 from quantgate_kernels.types import Int8ChannelWeight, stored_bytes
+from quantgate_kernels.word_weight import WordWeight
 
 ONE_SPLIT, MANY_SPLITS = 1, 1000
 """Processors of the device."""

@@ -8,12 +8,12 @@ from functools import partial
 import torch
 
 from quantgate_kernels.gpu.ahead.catalogue import Case, meta
-from quantgate_kernels.gpu.code_words import WORD_BITS, WordWeight
 from quantgate_kernels.gpu.dequantize import dequantize
 from quantgate_kernels.gpu.linear_int8 import linear_int8
 from quantgate_kernels.gpu.linear_table import FEW_ROWS
 from quantgate_kernels.gpu.linear_words import linear_words
 from quantgate_kernels.types import Int8DynamicWeight, dtype_name
+from quantgate_kernels.word_weight import WORD_BITS, WordWeight
 
 OUTPUTS = 4096
 PROCESSORS = 128
