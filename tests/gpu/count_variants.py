@@ -8,12 +8,13 @@ from collections import defaultdict
 
 import torch
 
-from quantgate_kernels.gpu.ahead.catalogue import meta, meta_batch, meta_cache
+from quantgate_kernels.gpu.ahead.catalogue import VOCABULARY, meta, meta_batch, meta_cache
 from quantgate_kernels.gpu.ahead.compile_only import compile_only
 from quantgate_kernels.gpu.ahead.linear_catalogue import meta_int8, meta_words
 from quantgate_kernels.gpu.copy_blocks import copy_blocks
 from quantgate_kernels.gpu.decode_attention import decode_attention
 from quantgate_kernels.gpu.dequantize import dequantize
+from quantgate_kernels.gpu.draw_tokens import draw_tokens
 from quantgate_kernels.gpu.linear_int8 import linear_int8
 from quantgate_kernels.gpu.linear_words import linear_words
 from quantgate_kernels.gpu.prefill_attention import prefill_attention
@@ -79,10 +80,16 @@ def linear(architecture: str) -> None:
     dequantize(weights[0])
 
 
+def draw(_architecture: str) -> None:
+    for rows in ROWS[:4]:
+        of_rows = [meta(rows, dtype=dtype) for dtype in (torch.float32, torch.float32, torch.int64, torch.int64)]
+        draw_tokens(meta(rows, VOCABULARY, dtype=torch.float32), *of_rows)
+
+
 def main(architecture: str) -> None:
     variants: defaultdict[str, set[str]] = defaultdict(set)
     with compile_only(architecture) as compiled:
-        for step in (decode, prefill, rotate, rows_alone, copy, linear):
+        for step in (decode, prefill, rotate, rows_alone, copy, linear, draw):
             step(architecture)
     for kernel in compiled:
         variants[kernel.metadata.name].add(kernel.hash)

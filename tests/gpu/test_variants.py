@@ -20,6 +20,8 @@ EXPECTED = {
     "sum_splits_kernel": 2,  # of numbers, and of products of codes
     "quantize_tokens_kernel": 1,
     "dequantize_kernel": 1,
+    "draw_tokens_kernel": 1,
+    "best_token_kernel": 1,
 }
 
 

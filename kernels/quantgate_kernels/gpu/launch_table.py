@@ -142,3 +142,10 @@ _MANY_ROWS = 128
 def rotate_launch(rows: int, *, fixed: bool = False) -> Launch:
     """`tile` is in rows: one where there are few, so that every processor gets work. fixed: the same for any number."""
     return _ROTATE_FEW if rows < _MANY_ROWS and not fixed else _ROTATE_MANY
+
+
+DRAW = Launch(tile=1024, num_warps=4, num_stages=1)
+"""`tile` is in tokens of the vocabulary."""
+
+BEST = Launch(tile=1, num_warps=1, num_stages=1)
+"""For the best of a row's tiles; `tile` is in rows."""

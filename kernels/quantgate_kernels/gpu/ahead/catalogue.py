@@ -11,6 +11,7 @@ from torch import Tensor
 
 from quantgate_kernels.gpu.copy_blocks import copy_blocks
 from quantgate_kernels.gpu.decode_attention import decode_attention
+from quantgate_kernels.gpu.draw_tokens import draw_tokens
 from quantgate_kernels.gpu.prefill_attention import prefill_attention
 from quantgate_kernels.gpu.rms_norm import rms_norm
 from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
@@ -23,6 +24,7 @@ KV_HEADS = 8
 HEAD_DIMS = (64, 80, 96, 128)
 SPLIT = 256
 HIDDEN_SIZES = (128, 576, 4096, 8192)
+VOCABULARY = 128_256
 ACTIVATIONS = torch.bfloat16
 
 
@@ -45,6 +47,7 @@ def cases() -> Iterator[Case]:
     for hidden in HIDDEN_SIZES:
         yield Case(f"norm, {hidden}", partial(_norm, hidden))
     yield Case("gate", _gate)
+    yield Case("draw", _draw)
     for dtype in (ACTIVATIONS, torch.int8, torch.float32):
         yield Case(f"copy, {str(dtype).removeprefix('torch.')}", partial(_copy, dtype))
 
@@ -112,6 +115,11 @@ def _norm(hidden: int, _architecture: str) -> None:
 
 def _gate(_architecture: str) -> None:
     silu_and_mul(meta(4, 2 * 14336))
+
+
+def _draw(_architecture: str) -> None:
+    of_rows = [meta(16, dtype=dtype) for dtype in (torch.float32, torch.float32, torch.int64, torch.int64)]
+    draw_tokens(meta(16, VOCABULARY, dtype=torch.float32), *of_rows)
 
 
 def _copy(dtype: torch.dtype, _architecture: str) -> None:
