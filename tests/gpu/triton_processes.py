@@ -17,11 +17,15 @@ OLDEST = "oldest"
 OLDEST_FOLDER = "QUANTGATE_OLDEST_TRITON"
 """Environment variable with the folder of the oldest version: `pip install --no-deps --target FOLDER triton==3.6.0`."""
 
+MISSING = {
+    INSTALLED: None if importlib.util.find_spec("triton") else "no Triton here",
+    OLDEST: None if OLDEST_FOLDER in os.environ else f"{OLDEST_FOLDER} is not set",
+}
+"""Why tests with a version cannot run, or None where they can."""
+
 TRITONS = [
-    pytest.param(INSTALLED, marks=pytest.mark.skipif(not importlib.util.find_spec("triton"), reason="no Triton here")),
-    pytest.param(
-        OLDEST, marks=pytest.mark.skipif(OLDEST_FOLDER not in os.environ, reason=f"{OLDEST_FOLDER} is not set")
-    ),
+    pytest.param(version, marks=pytest.mark.skipif(reason is not None, reason=str(reason)))
+    for version, reason in MISSING.items()
 ]
 
 
