@@ -21,11 +21,11 @@ def quantize_tokens_kernel(
     Bound: reads 2 * inputs bytes a row and writes inputs + 4.
     """
     row = tl.program_id(0).to(tl.int64)
-    inputs = tl.arange(0, INPUTS_PAD)
+    inputs = tl.arange(0, INPUTS_PAD)[None, :]
     there = inputs < INPUTS
     numbers = tl.load(x + row * INPUTS + inputs, mask=there, other=0.0).to(tl.float32)
-    row_codes, scale = quantize_rows(numbers[None, :])
-    tl.store(codes + row * INPUTS + inputs[None, :], row_codes, mask=there[None, :])
+    row_codes, scale = quantize_rows(numbers)
+    tl.store(codes + row * INPUTS + inputs, row_codes, mask=there)
     tl.store(scales + row + tl.arange(0, 1), scale)
 
 

@@ -10,8 +10,9 @@ import torch
 from quantgate_kernels.gpu.ahead.catalogue import Case, meta
 from quantgate_kernels.gpu.dequantize import dequantize
 from quantgate_kernels.gpu.linear_int8 import linear_int8
-from quantgate_kernels.gpu.linear_table import FEW_ROWS
+from quantgate_kernels.gpu.linear_table import FEW_ROWS, MOST_INPUTS_IN_REGISTERS
 from quantgate_kernels.gpu.linear_words import linear_words
+from quantgate_kernels.gpu.quantize_tokens import quantize_tokens
 from quantgate_kernels.types import Int8DynamicWeight, dtype_name
 from quantgate_kernels.word_weight import WORD_BITS, WordWeight
 
@@ -20,6 +21,8 @@ PROCESSORS = 128
 FEW, MANY = FEW_ROWS, 512
 INPUTS, RAGGED = 4096, 576
 """A multiple of every tile, and none of those for few rows."""
+
+WIDE_TOKENS = (14_336, MOST_INPUTS_IN_REGISTERS)
 
 WORDS: tuple[tuple[int, torch.dtype, int | None, int], ...] = (
     # (rows, activations, group size or None for codes of 8 bits, inputs)
@@ -45,6 +48,8 @@ def linear_cases() -> Iterator[Case]:
         yield Case(name, partial(_words, rows, inputs, group, dtype))
     for rows, inputs in CODES:
         yield Case(f"{rows} rows as codes, {inputs} inputs", partial(_int8, rows, inputs))
+    for inputs in WIDE_TOKENS:
+        yield Case(f"quantize tokens, {inputs} inputs", partial(_quantize, inputs))
     for group in (32, 128, None):
         yield Case(f"dequantize, {_codes(group)}", partial(_dequantize, group))
 
@@ -70,6 +75,10 @@ def meta_int8(outputs: int, inputs: int) -> Int8DynamicWeight:
 
 def _int8(rows: int, inputs: int, architecture: str) -> None:
     linear_int8(meta(rows, inputs, dtype=torch.float16), meta_int8(OUTPUTS, inputs), architecture, PROCESSORS)
+
+
+def _quantize(inputs: int, _architecture: str) -> None:
+    quantize_tokens(meta(4, inputs, dtype=torch.float16))
 
 
 def _dequantize(group: int | None, _architecture: str) -> None:
