@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import get_args
 
+from quantgate_engine.device_name import DeviceName
 from quantgate_engine.kv.settings import CacheSettings, KVDtypeName
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings
 from quantgate_engine.scheduler.batching.settings import BatchingSettings
@@ -31,6 +32,7 @@ class EngineConfig:
     block_size: token slots of one KV block.
     num_kv_blocks: blocks of the pool; None sizes it for `max_active_requests` full contexts of 2,048 tokens at most.
     max_context_tokens: longest prompt plus output, at most the model's limit; None takes that.
+    device: `auto` takes a GPU where torch sees one; `cpu` and `cuda` ask for one. See docs/gpu.md.
     threads: compute threads; None leaves the library's default.
     max_overtakes: later requests that may be admitted before a waiting one that does not fit; then all wait for it.
     kernel_set: `auto` takes the fastest that runs here; `reference`, `cpu` and `triton` ask for one.
@@ -45,6 +47,7 @@ class EngineConfig:
     block_size: int = 16
     num_kv_blocks: int | None = None
     max_context_tokens: int | None = None
+    device: DeviceName = "auto"
     threads: int | None = None
     max_overtakes: int = 32
     kernel_set: KernelSetName = AUTO
@@ -64,6 +67,7 @@ class EngineConfig:
         require_type("EngineConfig.deterministic", self.deterministic, bool)
         for name, group in _GROUPS.items():
             require_type(f"EngineConfig.{name}", getattr(self, name), group)
+        require_name("EngineConfig.device", self.device, get_args(DeviceName))
         require_name("EngineConfig.kernel_set", self.kernel_set, get_args(KernelSetName))
         require_name("EngineConfig.kv_dtype", self.kv_dtype, get_args(KVDtypeName))
         require(

@@ -10,6 +10,7 @@ from typing import Any
 class ModelInfo:
     """A loaded model.
 
+    device: what it computes on: `cpu`, or the GPU's name.
     weight_bytes: bytes of all weight tensors, each counted once (a tied head is the embedding). What a kernel set keeps
     beside them is not counted: the INT8 screen of a 16-bit head is half as large as that head.
     linear_weight_bytes: those of the decoder's linear layers, scales included, biases and the head not.
@@ -22,6 +23,7 @@ class ModelInfo:
 
     name: str
     scheme: str
+    device: str
     weight_bytes: int
     linear_weight_bytes: int
     load_seconds: float

@@ -14,6 +14,7 @@ from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import BlockCopy, NoToken, SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import rows_of
 from quantgate_engine.executor.block_copies import copy_blocks
+from quantgate_engine.executor.device.choice import chosen_device, shown_device
 from quantgate_engine.executor.fork_lock import ForkLock
 from quantgate_engine.executor.kv_cache import block_count, context_limit, require_cache_fits
 from quantgate_engine.executor.kv_format import KV_FORMATS, KVFormat
@@ -85,20 +86,19 @@ class TorchExecutor:
         config: EngineConfig,
         kernels: KernelSet | None = None,
         perturbation: WeightPerturbation | None = None,
-        device: str = "cpu",
         clock: Clock | None = None,
     ) -> TorchExecutor:
         """Raises ModelError for a folder that cannot be served.
 
-        Raises ConfigurationError for an unknown or unfit scheme, a kernel set that does not run here, and for more
-        threads or memory than the machine has.
+        Raises ConfigurationError for an unknown or unfit scheme, a device or a kernel set that is not there, and for
+        more threads or memory than the machine has.
         """
         clock = clock or MonotonicClock()
         started_ns = clock.now_ns()
         if config.threads is not None:
             require_threads(config.threads)
             torch.set_num_threads(config.threads)
-        chosen, target = find_scheme(scheme), torch.device(device)
+        chosen, target = find_scheme(scheme), chosen_device(config.device)
         kernels = kernels or _kernel_set(config, target)
         precision = chosen.precision(target)
         model = read_decoder_config(folder.path)
@@ -111,6 +111,7 @@ class TorchExecutor:
         info = ModelInfo(
             name=folder.name,
             scheme=chosen.name,
+            device=shown_device(target),
             weight_bytes=weights.stored_bytes(),
             linear_weight_bytes=sum(stored_bytes(projection.weight) for projection in weights.projections()),
             load_seconds=(clock.now_ns() - started_ns) / 1e9,

@@ -12,6 +12,7 @@ from quantgate.bounds.device_limits import device_limits
 from quantgate.environment import capture_environment
 from quantgate.progress import ProgressReporter
 from quantgate_engine import LLM, EngineConfig
+from quantgate_engine.device_name import DeviceName
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.model.catalog import resolve_model
@@ -34,6 +35,7 @@ class BenchSettings:
     seed: int
     threads: int | None
     max_step_tokens: int
+    device: DeviceName = "auto"
     kv_dtype: KVDtypeName = "auto"
     deterministic: bool = False
 
@@ -61,6 +63,7 @@ class BenchSettings:
             num_kv_blocks=_in_blocks(longest) // _BLOCK_SIZE,
             max_context_tokens=max(self.longest_prefill, self.longest_decode),
             threads=self.threads,
+            device=self.device,
             kv_dtype=self.kv_dtype,
             deterministic=self.deterministic,
         )
@@ -94,7 +97,7 @@ def bench_arms(settings: BenchSettings, progress: ProgressReporter) -> dict[str,
     shape = read_decoder_config(resolve_model(settings.model).path)
     settings.require_context(shape.max_position_embeddings)
     # Before there are arms: nothing may compute beside it.
-    limits = device_limits(settings.threads)
+    limits = device_limits(settings.device, settings.threads)
     arms = _load(settings, progress)
     results: dict[str, dict[str, Any]] = {scheme: _described(llm) for scheme, llm in arms.items()}
     figures = len(settings.prompt_lengths) + len(settings.batch_sizes)
@@ -119,8 +122,8 @@ def bench_arms(settings: BenchSettings, progress: ProgressReporter) -> dict[str,
         "decode_context_tokens": settings.context_tokens,
         "repeats": settings.repeats,
         "deterministic": settings.deterministic,
-        "device_limits": asdict(limits),
-        "environment": capture_environment().model_dump(),
+        "device_limits": limits and asdict(limits),
+        "environment": capture_environment(next(iter(arms.values())).info.device).model_dump(),
         "arms": results,
     }
 
@@ -138,6 +141,7 @@ def _described(llm: LLM) -> dict[str, Any]:
     info = llm.info
     return {
         "scheme": info.scheme,
+        "device": info.device,
         "compute_dtype": info.compute_dtype,
         "head_dtype": info.head_dtype,
         "kv_dtype": info.kv_dtype,
@@ -152,16 +156,18 @@ def _described(llm: LLM) -> dict[str, Any]:
 
 
 def _bounds(
-    llm: LLM, shape: DecoderConfig, settings: BenchSettings, limits: DeviceLimits
+    llm: LLM, shape: DecoderConfig, settings: BenchSettings, limits: DeviceLimits | None
 ) -> dict[str, dict[str, RateBound | None]]:
-    """By figure and size."""
+    """By figure and size; None where the device has no measured limits."""
     work = decoder_work(shape, llm.info)
     return {
         "prefill_tok_s": {
-            str(tokens): prefill_bound(work, limits, tokens, settings.step_tokens) for tokens in settings.prompt_lengths
+            str(tokens): None if limits is None else prefill_bound(work, limits, tokens, settings.step_tokens)
+            for tokens in settings.prompt_lengths
         },
         "decode_tok_s": {
-            str(batch): decode_bound(work, limits, batch, settings.context_tokens) for batch in settings.batch_sizes
+            str(batch): None if limits is None else decode_bound(work, limits, batch, settings.context_tokens)
+            for batch in settings.batch_sizes
         },
     }
 

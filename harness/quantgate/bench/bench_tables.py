@@ -16,7 +16,8 @@ _UNITS = {"prefill_tok_s": ("prefill", "prompt token"), "decode_tok_s": ("decode
 def print_bench(document: dict[str, Any], console: Console) -> None:
     """document: as `bench_arms` returns it."""
     console.print(_figures(document))
-    console.print(limits_sentence(document["device_limits"]), markup=False, highlight=False)
+    if document["device_limits"] is not None:
+        console.print(limits_sentence(document["device_limits"]), markup=False, highlight=False)
     console.print(_kernel_paths(document["arms"]))
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from quantgate.cli.engine_flags import ENGINE_DEFAULTS
 from quantgate.progress import ProgressReporter
+from quantgate_engine.device_name import DeviceName
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.kv.settings import KVDtypeName
 
@@ -27,6 +28,9 @@ def bench(
     context: Annotated[int, typer.Option(min=1, help="Context tokens of each request while decode is measured.")] = 512,
     repeats: Annotated[int, typer.Option(min=1, help="Measurements of each figure; the median is reported.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random prompts.")] = 0,
+    device: Annotated[
+        DeviceName, typer.Option(help="Where to compute; auto: on a GPU if any.")
+    ] = ENGINE_DEFAULTS.device,
     kv_dtype: Annotated[
         KVDtypeName, typer.Option(help="Precision of the KV cache of all arms.")
     ] = ENGINE_DEFAULTS.kv_dtype,
@@ -54,6 +58,7 @@ def bench(
         seed=seed,
         threads=threads,
         max_step_tokens=max_step_tokens,
+        device=device,
         kv_dtype=kv_dtype,
         deterministic=deterministic,
     )

@@ -10,6 +10,7 @@ import typer
 
 from quantgate.cli.flag_values import settings_from_flags
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.device_name import DeviceName
 from quantgate_engine.kv.settings import KVDtypeName
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class EngineFlags:
         int | None,
         typer.Option(min=1, help="Token budget of one engine step.", show_default=str(ENGINE_DEFAULTS.max_step_tokens)),
     ] = None
+    device: Annotated[
+        DeviceName | None,
+        typer.Option(help="Where to compute; auto: on a GPU if any.", show_default=ENGINE_DEFAULTS.device),
+    ] = None
     kv_dtype: Annotated[
         KVDtypeName | None, typer.Option(help="Precision of the KV cache.", show_default=ENGINE_DEFAULTS.kv_dtype)
     ] = None
@@ -64,6 +69,7 @@ class EngineFlags:
         given = {
             "max_active_requests": self.max_active_requests,
             "max_step_tokens": self.max_step_tokens,
+            "device": self.device,
             "kv_dtype": self.kv_dtype,
             "deterministic": self.deterministic,
             **more,

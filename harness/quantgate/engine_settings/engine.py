@@ -12,6 +12,7 @@ from quantgate.engine_settings.pools import PoolEntry, PoolFields, RouterGroup
 from quantgate.locations import Location
 from quantgate.placed_error import PlacedError
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.device_name import DeviceName
 from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.router.settings import PoolSettings, check_pools
 from quantgate_engine.setting_checks import SettingError
@@ -28,6 +29,7 @@ class EngineSettings(PoolFields, Group):
 
     kv_dtype: KVDtypeName = _ENGINE.kv_dtype
     deterministic: bool = _ENGINE.deterministic
+    device: DeviceName = _ENGINE.device
     threads: int | None = Field(_ENGINE.threads, ge=1)
     kernel_set: KernelSetName = _ENGINE.kernel_set
     pools: tuple[PoolEntry, ...] = Field((), strict=False)

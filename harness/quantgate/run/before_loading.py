@@ -44,13 +44,14 @@ def traffic_before_loading(
 
 
 def measured_limits(plan: ArmPlan) -> DeviceLimits | None:
-    """What this device does at most, measured while nothing else runs on it; None where no arm runs in this process.
+    """What this device does at most, measured while nothing else runs on it; None where no arm runs on this CPU.
 
-    Raises ConfigurationError for more threads than the engine would accept.
+    Raises ConfigurationError for a device that is not there, and for more threads than the engine would accept.
     """
     if not any(isinstance(arm, BundledArmConfig) for arm in plan.arms):
         return None
-    return device_limits(plan.engine.to_engine_config().threads)
+    engine = plan.engine.to_engine_config()
+    return device_limits(engine.device, engine.threads)
 
 
 def _foreknown(plan: ArmPlan) -> _Foreknown:

@@ -70,11 +70,18 @@ def open_run(
         model=arms.model_manifest(),
         arms=arms.manifests(),
         workload=workload_manifest(plan, workload),
-        environment=capture_environment(),
+        environment=capture_environment(_device(suite.engine if suite else engine)),
         device_limits=MeasuredLimits.model_validate(asdict(limits)) if limits else None,
         planted={arm_id: planted.relative_sigma for arm_id, planted in options.perturbations.items()},
     )
     return RunRecorder(folder, manifest, lambda: datetime.now(UTC))
+
+
+def _device(engine: EngineSettings | None) -> str:
+    """What bundled arms run on, in the engine's words; a server's own device is not known."""
+    from quantgate_engine.executor.device.choice import chosen_device, shown_device
+
+    return "cpu" if engine is None else shown_device(chosen_device(engine.device))
 
 
 def replay_under(
