@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import get_args
 
+from quantgate_engine.argument_checks import is_finite
 from quantgate_engine.device_name import DeviceName
 from quantgate_engine.kv.settings import CacheSettings, KVDtypeName
 from quantgate_engine.scheduler.admission.settings import AdmissionSettings
@@ -31,8 +32,11 @@ class EngineConfig:
     max_step_tokens: token budget of one step (decodes first, prefill chunks take the rest).
     block_size: token slots of one KV block.
     num_kv_blocks: blocks of the pool; None sizes it for `max_active_requests` full contexts of 2,048 tokens at most.
+    kv_memory_share: of what weights and the largest step leave of a GPU's memory, the part that the pool takes where
+        `num_kv_blocks` is None; None: as many blocks as on a CPU, where 0.9 of it hold them. See docs/gpu.md.
     max_context_tokens: longest prompt plus output, at most the model's limit; None takes that.
     device: `auto` takes a GPU where torch sees one; `cpu` and `cuda` ask for one. See docs/gpu.md.
+    cuda_graphs: a GPU's decode steps are recorded when the model is loaded, and replayed.
     threads: compute threads; None leaves the library's default.
     max_overtakes: later requests that may be admitted before a waiting one that does not fit; then all wait for it.
     kernel_set: `auto` takes the fastest that runs here; `reference`, `cpu` and `triton` ask for one.
@@ -46,8 +50,10 @@ class EngineConfig:
     max_step_tokens: int = 256
     block_size: int = 16
     num_kv_blocks: int | None = None
+    kv_memory_share: float | None = None
     max_context_tokens: int | None = None
     device: DeviceName = "auto"
+    cuda_graphs: bool = True
     threads: int | None = None
     max_overtakes: int = 32
     kernel_set: KernelSetName = AUTO
@@ -64,6 +70,14 @@ class EngineConfig:
             require_at_least(f"EngineConfig.{name}", getattr(self, name), 1)
         for name in ("num_kv_blocks", "max_context_tokens", "threads"):
             require_at_least(f"EngineConfig.{name}", getattr(self, name), 1, optional=True)
+        share = self.kv_memory_share
+        require(
+            share is None or (is_finite(share) and 0 < share <= 1),
+            "EngineConfig.kv_memory_share",
+            share,
+            "a share above 0 and up to 1, or None",
+        )
+        require_type("EngineConfig.cuda_graphs", self.cuda_graphs, bool)
         require_type("EngineConfig.deterministic", self.deterministic, bool)
         for name, group in _GROUPS.items():
             require_type(f"EngineConfig.{name}", getattr(self, name), group)

@@ -17,10 +17,15 @@ class KernelSet(Protocol):
 
     A set records in `paths` which implementation each operation really took (`{"linear.int4-g64": "..."}`), so that
     a comparison between arms on unlike paths can say so.
+
+    recordable: whether a decode step may be recorded and replayed (a CUDA graph) over other numbers in the same
+    tensors: so in a batch of one new token each, the set makes tensors of other tensors alone, and takes from the
+    batch's host copies nothing but how to divide the work.
     """
 
     name: str
     paths: dict[str, str]
+    recordable: bool = False
 
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
         """The form in which this set multiplies rows of dtype `compute` by `weight`.

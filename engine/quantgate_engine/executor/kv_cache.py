@@ -26,9 +26,10 @@ def context_limit(config: EngineConfig, model_limit: int) -> int:
     return model_limit if asked is None else asked
 
 
-def require_cache_fits(config: EngineConfig, model: DecoderConfig, kv_format: KVFormat, device: torch.device) -> None:
+def require_cache_fits(
+    config: EngineConfig, model: DecoderConfig, kv_format: KVFormat, blocks: int, device: torch.device
+) -> None:
     """Raises ConfigurationError where there is not memory enough now for the pool, or for the blocks on the host."""
-    blocks = block_count(config, context_limit(config, model.max_position_embeddings))
     block_bytes = config.block_size * kv_format.bytes_per_token(model)
     require_memory(
         blocks * block_bytes,

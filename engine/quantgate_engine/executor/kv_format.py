@@ -32,17 +32,20 @@ class KVFormat:
         return model.num_layers * model.num_kv_heads * 2 * (model.head_dim * self.dtype.itemsize + scale_bytes)
 
     def allocate(
-        self, model: DecoderConfig, num_blocks: int, block_size: int, device: torch.device
+        self, model: DecoderConfig, num_blocks: int, block_size: int, device: torch.device, *, pinned: bool = False
     ) -> tuple[KVLayer, ...]:
-        """A cache, layer by layer. Zeroing touches all of its memory here, so that none is taken in a step."""
+        """A cache, layer by layer. Zeroing touches all of its memory here, so that none is taken in a step.
+
+        pinned: so that copies between it and a GPU wait for nothing.
+        """
         rows = (num_blocks, block_size, model.num_kv_heads)
 
         def stored() -> torch.Tensor:
-            numbers = torch.empty(*rows, model.head_dim, dtype=self.dtype, device=device)
+            numbers = torch.empty(*rows, model.head_dim, dtype=self.dtype, device=device, pin_memory=pinned)
             return prefer_huge_pages(numbers).zero_()
 
         def scales() -> torch.Tensor | None:
-            return torch.zeros(rows, dtype=SCALE_DTYPE, device=device) if self.scaled else None
+            return torch.zeros(rows, dtype=SCALE_DTYPE, device=device, pin_memory=pinned) if self.scaled else None
 
         return tuple(KVLayer(stored(), stored(), scales(), scales()) for _ in range(model.num_layers))
 

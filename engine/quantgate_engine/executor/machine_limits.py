@@ -33,9 +33,10 @@ def require_memory(needed_bytes: int, device: torch.device, what: str, advice: s
     there = free_bytes(device)
     if needed_bytes > there:
         raise ConfigurationError(
-            f"{what} needs {_size(needed_bytes)}, and {_size(there)} of the device's memory can be had; {advice}."
+            f"{what} needs {shown_size(needed_bytes)}, and {shown_size(there)} of the device's memory can be had; "
+            f"{advice}."
         )
 
 
-def _size(count: int) -> str:
+def shown_size(count: int) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"

@@ -7,7 +7,16 @@ from contextlib import contextmanager
 
 import torch
 
-_HOST_ALLOCATOR = "DefaultCPUAllocator"
+from quantgate_engine.errors import ConfigurationError
+
+_WORDS = (
+    "DefaultCPUAllocator",
+    "CUDA error: out of memory",
+    "HIP error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "HIPBLAS_STATUS_ALLOC_FAILED",
+)
+"""The host's allocator; what drivers say of memory that is not torch's, such as pinned pages; libraries of GPUs."""
 
 
 @contextmanager
@@ -21,10 +30,20 @@ def as_memory_errors() -> Iterator[None]:
     except torch.OutOfMemoryError as failure:
         raise MemoryError(_first_line(failure)) from failure
     except RuntimeError as failure:
-        # torch has a type of its own for devices alone; for the host there is only the allocator's name.
-        if _HOST_ALLOCATOR in str(failure):
+        # torch has a type of its own only for what its allocator of device memory could not get.
+        if any(words in str(failure) for words in _WORDS):
             raise MemoryError(_first_line(failure)) from failure
         raise
+
+
+@contextmanager
+def refusing_what_does_not_fit(what: str, advice: str) -> Iterator[None]:
+    """Raises ConfigurationError where memory runs out; `what` does not fit, `advice` says what to do."""
+    try:
+        with as_memory_errors():
+            yield
+    except MemoryError as failure:
+        raise ConfigurationError(f"{what} does not fit into the device's memory ({failure}); {advice}.") from failure
 
 
 def _first_line(failure: Exception) -> str:

@@ -43,14 +43,13 @@ class TeacherForcing:
         self._num_blocks = num_blocks
         self._max_context_tokens = max_context_tokens
         self._max_step_tokens = max_step_tokens
-        self._device = decoder.weights.device
 
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
         """float32 [len(token_ids), vocab]; row i is the view of token i + 1. `chunk_tokens` rows at a time."""
         known = self._known("logits", "token_ids", token_ids)
         table = tuple(range(self._blocks_for("logits", len(known))))
-        # An ordinary tensor: those that are made in inference mode refuse in-place changes outside it.
-        output = torch.empty(len(known), self._decoder.config.vocab_size, device=self._device)
+        # An ordinary tensor: those that are made in inference mode refuse in-place changes outside it. The host's.
+        output = torch.empty(len(known), self._decoder.config.vocab_size)
         with torch.inference_mode():
             cache = self._allocate(len(table))
             for start, hidden in self._prefill("logits", known, table, cache, chunk_tokens):
@@ -163,8 +162,9 @@ def _split(logits: Tensor, lengths: list[int]) -> list[Tensor]:
     """Row 0 is the prompt's last, which every continuation starts from; the others follow one after the other."""
     first, start, parts = logits[:1], 1, []
     for length in lengths:
-        # Ordinary tensors of their own, so that no caller keeps the others' rows alive or meets inference mode.
-        part = torch.empty(length, logits.shape[1], device=logits.device)
+        # Ordinary tensors of their own in the host's memory, so that no caller keeps the others' rows alive or meets
+        # inference mode.
+        part = torch.empty(length, logits.shape[1])
         part[:1] = first
         part[1:] = logits[start : start + length - 1]
         start += length - 1

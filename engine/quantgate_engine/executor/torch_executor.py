@@ -14,12 +14,15 @@ from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import BlockCopy, NoToken, SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import rows_of
 from quantgate_engine.executor.block_copies import copy_blocks
+from quantgate_engine.executor.device.accelerator import Accelerator
 from quantgate_engine.executor.device.choice import chosen_device, shown_device
+from quantgate_engine.executor.device.cuda_accelerator import CudaAccelerator
 from quantgate_engine.executor.fork_lock import ForkLock
-from quantgate_engine.executor.kv_cache import block_count, context_limit, require_cache_fits
+from quantgate_engine.executor.kv_cache import HOST, block_count, context_limit, require_cache_fits
 from quantgate_engine.executor.kv_format import KV_FORMATS, KVFormat
 from quantgate_engine.executor.machine_limits import require_threads
-from quantgate_engine.executor.memory_errors import as_memory_errors
+from quantgate_engine.executor.memory_errors import as_memory_errors, refusing_what_does_not_fit
+from quantgate_engine.executor.step_parts import parts_on_device, parts_on_host
 from quantgate_engine.executor.teacher_forcing import TeacherForcing
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.decoder import Decoder
@@ -50,24 +53,34 @@ class _Draw(NamedTuple):
 class TorchExecutor:
     """Implements `Executor`. Calls are serialised by a lock: a step and `logits` may come from different threads."""
 
-    def __init__(self, decoder: Decoder, info: ModelInfo, config: EngineConfig, kv_format: KVFormat) -> None:
+    def __init__(
+        self,
+        decoder: Decoder,
+        info: ModelInfo,
+        config: EngineConfig,
+        kv_format: KVFormat,
+        accelerator: Accelerator | None = None,
+    ) -> None:
+        """accelerator: what works beside the host; None where the host computes itself.
+
+        Raises ConfigurationError where steps and caches do not fit into memory.
+        """
         model = decoder.config
         self.info = info
         self.block_size = config.block_size
         self.max_context_tokens = context_limit(config, model.max_position_embeddings)
-        self.num_blocks = block_count(config, self.max_context_tokens)
         self.vocab_size = model.vocab_size
         self.eos_token_ids = model.eos_token_ids
         self._decoder = decoder
         self._kv_format = kv_format
+        self._accelerator = accelerator
         self._device = decoder.weights.device
         self.cache_identity: tuple[str, ...] = (info.weights_sha256, info.scheme, info.kv_dtype, info.kernel_set)
-        # Again, because by now the weights have taken their share, and other engines over them theirs.
-        require_cache_fits(config, model, kv_format, self._device)
-        self._cache = self._allocate(self.num_blocks)
-        self._host_cache = kv_format.allocate(
-            model, config.preemption.host_blocks, self.block_size, torch.device("cpu")
-        )
+        if accelerator is None:
+            parts = parts_on_host(decoder, config, kv_format, self.max_context_tokens)
+        else:
+            parts = parts_on_device(decoder, config, kv_format, self.max_context_tokens, accelerator)
+        self._steps, self.num_blocks, self._cache, self._host_cache = parts
         self._lock = ForkLock()
         self._teacher_forcing = TeacherForcing(
             decoder,
@@ -86,9 +99,12 @@ class TorchExecutor:
         config: EngineConfig,
         kernels: KernelSet | None = None,
         perturbation: WeightPerturbation | None = None,
+        accelerator: Accelerator | None = None,
         clock: Clock | None = None,
     ) -> TorchExecutor:
-        """Raises ModelError for a folder that cannot be served.
+        """accelerator: what to compute with; None takes that of the config's device.
+
+        Raises ModelError for a folder that cannot be served.
 
         Raises ConfigurationError for an unknown or unfit scheme, a device or a kernel set that is not there, and for
         more threads or memory than the machine has.
@@ -98,16 +114,18 @@ class TorchExecutor:
         if config.threads is not None:
             require_threads(config.threads)
             torch.set_num_threads(config.threads)
-        chosen, target = find_scheme(scheme), chosen_device(config.device)
+        chosen, target = find_scheme(scheme), accelerator.device if accelerator else chosen_device(config.device)
         kernels = kernels or _kernel_set(config, target)
         precision = chosen.precision(target)
         model = read_decoder_config(folder.path)
         kv_format = KV_FORMATS[config.kv_dtype](precision.compute)
-        require_cache_fits(config, model, kv_format, target)
-        weights = WeightLoader(model, chosen, precision, kernels, target, perturbation).load(folder.path)
-        decoder = Decoder(
-            model, weights, kernels, precision.compute, context_limit(config, model.max_position_embeddings)
-        )
+        context = context_limit(config, model.max_position_embeddings)
+        if config.num_kv_blocks is not None or target.type == HOST.type:
+            require_cache_fits(config, model, kv_format, block_count(config, context), target)
+        loader = WeightLoader(model, chosen, precision, kernels, target, perturbation)
+        with refusing_what_does_not_fit(f"{folder.name} as {chosen.name}", "take a scheme of smaller weights"):
+            weights = loader.load(folder.path)
+        decoder = Decoder(model, weights, kernels, precision.compute, context)
         info = ModelInfo(
             name=folder.name,
             scheme=chosen.name,
@@ -125,14 +143,16 @@ class TorchExecutor:
             weights_sha256=folder.weights_sha256,
             tokenizer_sha256=folder.tokenizer_sha256,
         )
-        return cls(decoder, info, config, kv_format)
+        if accelerator is None and target.type == "cuda":
+            accelerator = CudaAccelerator(target)
+        return cls(decoder, info, config, kv_format, accelerator)
 
     def beside(self, config: EngineConfig) -> TorchExecutor:
         """Another executor over the same weights, with a KV cache of its own.
 
         Raises ConfigurationError where that cache does not fit into the memory that the others leave.
         """
-        return TorchExecutor(self._decoder, self.info, config, self._kv_format)
+        return TorchExecutor(self._decoder, self.info, config, self._kv_format, self._accelerator)
 
     def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
         with self._lock, torch.inference_mode(), as_memory_errors():
@@ -149,14 +169,14 @@ class TorchExecutor:
             output_rows = None if len(last_rows) == len(rows.token_ids) else last_rows
             drawn: list[SampledToken | NoToken | None] = [None] * len(sequences)
             if all(sequences[index].params.logits_need is LogitsNeed.BEST for index in sampled):
-                best = self._decoder.next_tokens(rows, self._cache, output_rows)
+                best = self._steps.next_tokens(rows, self._cache, output_rows)
                 for index, token_id in zip(sampled, best, strict=True):
                     drawn[index] = _taken(sequences[index], token_id)
                 return drawn
             with torch.inference_mode():
                 # Before the forward pass, which leaves nothing of all this in the processor's caches.
                 draws = self._draws(sequences, sampled)
-                hidden = self._decoder.hidden_states(rows, self._cache, output_rows)
+                hidden = self._steps.hidden_states(rows, self._cache, output_rows)
                 for draw in draws:
                     own = hidden if draw.rows is None else hidden.index_select(0, draw.rows)
                     for index, token in zip(draw.indices, self._sample(own, draw), strict=True):
@@ -197,9 +217,9 @@ class TorchExecutor:
     def _sample(self, hidden: Tensor, draw: _Draw) -> Sequence[SampledToken | NoToken]:
         """hidden [R, hidden], one row per sequence of the draw."""
         if draw.need is not LogitsNeed.BEST:
-            logits = self._decoder.logits(hidden, exact=draw.need is LogitsNeed.ALL)
+            logits = self._steps.logits(hidden, exact=draw.need is LogitsNeed.ALL)
             return sample(logits, [_sampling_row(sequence) for sequence in draw.sequences])
-        best: list[int] = self._decoder.best_tokens(hidden).tolist()
+        best: list[int] = self._steps.best_tokens(hidden).tolist()
         return [_taken(sequence, token) for sequence, token in zip(draw.sequences, best, strict=True)]
 
     def _allocate(self, blocks: int) -> tuple[KVLayer, ...]:

@@ -14,6 +14,24 @@ from quantgate_kernels.types import AttentionBatch
 
 def build_batch(rows: StepRows, device: torch.device) -> tuple[Tensor, AttentionBatch]:
     """-> (token ids int64 [T], the attention batch)."""
+    positions, slots = places_of(rows)
+    widest = max(map(len, rows.block_tables))
+    tables = [[*table, *(0,) * (widest - len(table))] for table in rows.block_tables]
+    batch = AttentionBatch(
+        query_starts=_tensor(rows.query_starts, np.int32, device),
+        context_lens=_tensor(rows.context_lens, np.int32, device),
+        block_tables=_tensor(tables, np.int32, device),
+        slots=_tensor(slots, np.int64, device),
+        positions=_tensor(positions, np.int64, device),
+        query_starts_host=tuple(rows.query_starts),
+        context_lens_host=tuple(rows.context_lens),
+        block_size=rows.block_size,
+    )
+    return _tensor(rows.token_ids, np.int64, device), batch
+
+
+def places_of(rows: StepRows) -> tuple[list[int], list[int]]:
+    """-> (the position of each row in its sequence, the slot where its keys and values go)."""
     size, starts = rows.block_size, rows.query_starts
     positions: list[int] = []
     slots: list[int] = []
@@ -21,19 +39,7 @@ def build_batch(rows: StepRows, device: torch.device) -> tuple[Tensor, Attention
         new = range(context - (starts[index + 1] - starts[index]), context)
         positions += new
         slots += [table[position // size] * size + position % size for position in new]
-    widest = max(map(len, rows.block_tables))
-    tables = [[*table, *(0,) * (widest - len(table))] for table in rows.block_tables]
-    batch = AttentionBatch(
-        query_starts=_tensor(starts, np.int32, device),
-        context_lens=_tensor(rows.context_lens, np.int32, device),
-        block_tables=_tensor(tables, np.int32, device),
-        slots=_tensor(slots, np.int64, device),
-        positions=_tensor(positions, np.int64, device),
-        query_starts_host=tuple(starts),
-        context_lens_host=tuple(rows.context_lens),
-        block_size=size,
-    )
-    return _tensor(rows.token_ids, np.int64, device), batch
+    return positions, slots
 
 
 def _tensor(values: Sequence[object], dtype: type[np.integer], device: torch.device) -> Tensor:

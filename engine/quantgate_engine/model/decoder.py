@@ -14,7 +14,7 @@ from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.layers import DecoderShape, DecoderWeights, HeadNorm
 from quantgate_kernels.step_program import NO_BEST_TOKEN
 from quantgate_kernels.step_rows import StepRows
-from quantgate_kernels.types import DenseWeight, KVLayer
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer
 
 
 class Decoder:
@@ -39,6 +39,11 @@ class Decoder:
         self._windows = [None if (window or 0) >= max_positions else window for window in config.windows]
         self._program = kernels.step_program(weights, self._shape(), self._rope.angles)
 
+    @property
+    def can_be_recorded(self) -> bool:
+        """Whether `layers` of a decode step may be recorded and replayed; see `KernelSet.recordable`."""
+        return self._program is None and self._kernels.recordable
+
     def hidden_states(
         self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None = None
     ) -> Tensor:
@@ -50,6 +55,13 @@ class Decoder:
             return self._program.hidden_states(rows, cache, output_rows)
         device = self.weights.device
         token_ids, batch = build_batch(rows, device)
+        hidden = self.layers(token_ids, batch, cache)
+        if output_rows is None:
+            return hidden
+        return hidden.index_select(0, torch.tensor(output_rows, dtype=torch.int64, device=device))
+
+    def layers(self, token_ids: Tensor, batch: AttentionBatch, cache: Sequence[KVLayer]) -> Tensor:
+        """`hidden_states` of all rows, one operation after another: token_ids int64 [T], and the rest of the step."""
         cos, sin = self._rope.lookup(batch.positions)
         kernels, eps = self._kernels, self.config.rms_norm_eps
         assert isinstance(self.weights.embedding, DenseWeight)
@@ -68,10 +80,7 @@ class Decoder:
             normalised, residual = kernels.rms_norm(branch, layer.ffn_norm, eps, residual)
             gated = kernels.silu_and_mul(kernels.linear(normalised, layer.gate_up.weight, layer.gate_up.bias))
             branch = kernels.linear(gated, layer.down.weight, layer.down.bias)
-        hidden = residual if branch is None else residual + branch
-        if output_rows is None:
-            return hidden
-        return hidden.index_select(0, torch.tensor(output_rows, dtype=torch.int64, device=device))
+        return residual if branch is None else residual + branch
 
     def logits(self, hidden: Tensor, *, exact: bool = False) -> Tensor:
         """[R, hidden] -> float32 [R, vocab]. Callers pass the rows that they need, not all rows of a step.

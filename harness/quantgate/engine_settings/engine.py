@@ -30,6 +30,7 @@ class EngineSettings(PoolFields, Group):
     kv_dtype: KVDtypeName = _ENGINE.kv_dtype
     deterministic: bool = _ENGINE.deterministic
     device: DeviceName = _ENGINE.device
+    cuda_graphs: bool = _ENGINE.cuda_graphs
     threads: int | None = Field(_ENGINE.threads, ge=1)
     kernel_set: KernelSetName = _ENGINE.kernel_set
     pools: tuple[PoolEntry, ...] = Field((), strict=False)

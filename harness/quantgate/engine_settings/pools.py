@@ -31,6 +31,7 @@ class PoolFields(Strict):
     max_context_tokens: int | None = Field(_ENGINE.max_context_tokens, ge=1)
     block_size: int = Field(_ENGINE.block_size, ge=1)
     num_kv_blocks: int | None = Field(_ENGINE.num_kv_blocks, ge=1)
+    kv_memory_share: float | None = Field(_ENGINE.kv_memory_share, gt=0, le=1)
     batching: BatchingGroup = BatchingGroup()
     admission: AdmissionGroup = AdmissionGroup()
     cache: CacheGroup = CacheGroup()

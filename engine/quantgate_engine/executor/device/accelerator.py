@@ -1,0 +1,52 @@
+"""What an executor asks of a device that works beside the host: memory, transfers, recorded work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class RecordedWork(Protocol):
+    """`replay` does it again, over whatever then stands in the memory that it reads; `result` is where it writes."""
+
+    @property
+    def result(self) -> Tensor: ...
+
+    def replay(self) -> None: ...
+
+
+class Accelerator(Protocol):
+    """Work that is handed to it is done in order; it goes on while the host does something else.
+
+    pins_memory: whether copies from and to memory of the host wait for nothing where that is pinned.
+    """
+
+    device: torch.device
+    pins_memory: bool
+
+    def staging(self, num_bytes: int) -> Tensor:
+        """uint8 [num_bytes] of the host, pinned where that helps."""
+        ...
+
+    def memory(self, num_bytes: int) -> Tensor:
+        """uint8 [num_bytes] on the device."""
+        ...
+
+    def finish(self) -> None:
+        """Returns when all that was handed over is done."""
+        ...
+
+    def record(self, work: Callable[[], Tensor]) -> RecordedWork:
+        """Does `work` once, so that nothing is left to be set up, and records it."""
+        ...
+
+    def free_bytes(self) -> int:
+        """Bytes that an allocation can take now."""
+        ...
+
+    def peak_bytes(self, work: Callable[[], None]) -> int:
+        """Does `work`, and says how much more memory was taken at once than before it."""
+        ...

@@ -1,0 +1,78 @@
+"""All integers of a step in one stretch of memory, so that one transfer brings them to the device."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from quantgate_engine.model.batch_tensors import places_of
+from quantgate_kernels.step_rows import StepRows
+
+ALIGNMENT = 64
+"""Each part begins at a multiple of so many bytes: kernels that read 16 at a time then find all parts alike."""
+
+
+class StepShape(NamedTuple):
+    """rows: new tokens. table_width: blocks of the longest table. outputs: rows whose hidden states are wanted."""
+
+    sequences: int
+    rows: int
+    table_width: int
+    outputs: int
+
+
+class StepIntegers(NamedTuple):
+    """The parts, as `AttentionBatch` describes them; output_rows: int64 [outputs]."""
+
+    token_ids: Tensor
+    positions: Tensor
+    slots: Tensor
+    output_rows: Tensor
+    query_starts: Tensor
+    context_lens: Tensor
+    block_tables: Tensor
+
+
+def step_bytes(shape: StepShape) -> int:
+    return _ends(shape)[-1]
+
+
+def parts_of(memory: Tensor, shape: StepShape) -> StepIntegers:
+    """Views of `memory`, uint8 with `step_bytes(shape)` or more."""
+    ends = _ends(shape)
+    parts = []
+    for (dtype, count), start in zip(_parts(shape), (0, *ends), strict=False):
+        parts.append(memory[start : start + count * dtype.itemsize].view(dtype))
+    parts[-1] = parts[-1].view(shape.sequences, shape.table_width)
+    return StepIntegers(*parts)
+
+
+def write_step(host: StepIntegers, rows: StepRows, output_rows: Sequence[int]) -> None:
+    """Fills every number of every part; tables are padded with 0."""
+    positions, slots = places_of(rows)
+    values = (rows.token_ids, positions, slots, output_rows, rows.query_starts, rows.context_lens)
+    for part, numbers in zip(host, values, strict=False):
+        part.numpy()[:] = numbers
+    tables = host.block_tables.numpy()
+    tables.fill(0)
+    for row, table in zip(tables, rows.block_tables, strict=True):
+        known = min(len(table), len(row))
+        row[:known] = table[:known]
+
+
+def _parts(shape: StepShape) -> tuple[tuple[torch.dtype, int], ...]:
+    long, short = torch.int64, torch.int32
+    return (
+        *((long, count) for count in (shape.rows, shape.rows, shape.rows, shape.outputs)),
+        *((short, count) for count in (shape.sequences + 1, shape.sequences, shape.sequences * shape.table_width)),
+    )
+
+
+def _ends(shape: StepShape) -> tuple[int, ...]:
+    """Where each part ends, with what it is padded by."""
+    sizes = (-(-count * dtype.itemsize // ALIGNMENT) * ALIGNMENT for dtype, count in _parts(shape))
+    return tuple(itertools.accumulate(sizes))
