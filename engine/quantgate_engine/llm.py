@@ -155,6 +155,13 @@ class LLM:
         """
         return self._executor.continuation_logits(prompt_ids, continuations, chunk_tokens)
 
+    def device_joules(self) -> float | None:
+        """Energy that the device has taken since some moment, so that differences tell; None where it is not reported.
+
+        That of a GPU is the whole GPU's, whoever uses it.
+        """
+        return self._executor.device_joules()
+
     def take_steps(self) -> list[StepRecord]:
         """The records of the steps since the last call, in order."""
         return self.core.take_steps()

@@ -99,6 +99,9 @@ class TapeAccelerator:
         self.recorded.append(TapedWork(work))
         return self.recorded[-1]
 
+    def joules(self) -> float | None:
+        return None
+
     def free_bytes(self) -> int:
         return self._free
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,6 +48,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         log.append(f"capture on {arguments['stream'].name} into {arguments['pool']}")
         yield
 
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: SimpleNamespace(uuid="12-ab"))
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: "the pool")
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _device: Stream("current", log))
     monkeypatch.setattr(torch.cuda, "Stream", lambda _device: Stream("side", log))

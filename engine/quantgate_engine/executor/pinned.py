@@ -42,6 +42,10 @@ class PinnedExecutor:
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | NoToken | None]:
         return on_compute_thread(lambda: self._executor.execute(sequences))
 
+    def device_joules(self) -> float | None:
+        """Not on the compute thread: the counter is read beside running steps."""
+        return self._executor.device_joules()
+
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
         return on_compute_thread(lambda: self._executor.logits(token_ids, chunk_tokens))
 

@@ -185,6 +185,10 @@ class TorchExecutor:
                     drawn[sampled[row]] = NOT_FINITE
             return drawn
 
+    def device_joules(self) -> float | None:
+        """See `Accelerator.joules`; the host tells nothing."""
+        return None if self._accelerator is None else self._accelerator.joules()
+
     def logits(self, token_ids: Sequence[int], chunk_tokens: int | None = None) -> Tensor:
         """See `TeacherForcing.logits`."""
         with self._lock:

@@ -67,6 +67,8 @@ class ArmManifest(_Strict):
     """Sessions that held most of the cache between their turns, the costliest first."""
     step_work: StepWork | None = None
     """None for servers, and in runs that did not record it yet."""
+    joules_per_token: float | None = None
+    """Energy of the device in the arm's turns, for each output token; None where the device does not tell."""
 
 
 class ModelManifest(_Strict):

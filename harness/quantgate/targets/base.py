@@ -60,7 +60,8 @@ class ArmDescription:
     None stands for what a target does not tell: a server's weight bytes and load time. `server` names the server
     behind an endpoint; `capabilities` is what its probe found. `kv_bytes_per_token`: keys and values of all layers.
     `kv_sessions`: those that held most of the cache between their turns. `step_work`: what its steps must
-    at least read and compute; None where that is not known.
+    at least read and compute; None where that is not known. `joules_per_token`: energy of the device in the arm's turns
+    for each output token; None where the device does not tell.
     """
 
     arm_id: str
@@ -83,6 +84,7 @@ class ArmDescription:
     kv_bytes_per_token: int | None = None
     kv_sessions: tuple[KVHolding, ...] = ()
     step_work: DecoderWork | None = None
+    joules_per_token: float | None = None
 
 
 class Target(Protocol):

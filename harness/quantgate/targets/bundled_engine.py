@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 
 from quantgate.targets.base import BUNDLED_ENGINE, ArmDescription, ArmRole, TokenEvent
 from quantgate.targets.engine_terms import EngineTerms
+from quantgate.targets.turn_energy import TurnEnergy
 from quantgate.workload.plan import PlannedRequest
 from quantgate.workload.tokenizer_fingerprint import TEXT, fingerprint
 from quantgate_engine import LLM, AsyncLLM, SamplingParams
@@ -44,6 +45,7 @@ class BundledEngineTarget:
         self._role = role
         self._notes = notes
         self._step_work = step_work
+        self._energy = TurnEnergy(llm.device_joules)
         self._terms = EngineTerms(self._engine.slo_classes, timeout_s)
 
     @property
@@ -68,6 +70,7 @@ class BundledEngineTarget:
             notes=(*self._notes, *self._terms.notes),
             kv_sessions=self._greatest_sessions(),
             step_work=self._step_work,
+            joules_per_token=self._energy.joules_per_token,
             tokenizer_fingerprint=fingerprint(self._llm.tokenizer.encode(TEXT, add_special_tokens=False)),
         )
 
@@ -83,7 +86,9 @@ class BundledEngineTarget:
         """One of the arm's turns: it finds the engine as if it were the first, and leaves nothing behind in it."""
         self._terms.begin_turn()
         await self._engine.forget()
+        self._energy.begin_turn()
         yield
+        self._energy.end_turn()
         # Sessions would go on holding blocks, by the clock, while the other arms have their turns.
         await self._engine.forget()
 
@@ -95,6 +100,7 @@ class BundledEngineTarget:
         terms = self._terms.of(request)
         async with aclosing(self._engine.stream(request.request_id, request.prompt_token_ids, params, terms)) as chunks:
             async for chunk in chunks:
+                self._energy.count(len(chunk.token_ids))
                 yield TokenEvent(chunk.token_ids, end=chunk.end)
 
     def take_steps(self) -> list[StepRecord]:

@@ -43,6 +43,10 @@ class Accelerator(Protocol):
         """Does `work` once, so that nothing is left to be set up, and records it."""
         ...
 
+    def joules(self) -> float | None:
+        """Energy that it has taken since some moment; None where it does not tell."""
+        ...
+
     def free_bytes(self) -> int:
         """Bytes that an allocation can take now."""
         ...

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from quantgate_engine.executor.device.nvml_energy import Joules, energy_counter
 from quantgate_engine.executor.free_memory import free_bytes
 
 
@@ -23,6 +24,13 @@ def _stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
+def _energy_counter(device: torch.device) -> Joules:
+    if torch.version.hip is not None:
+        # The library that counts here is NVIDIA's.
+        return lambda: None
+    return energy_counter(str(torch.cuda.get_device_properties(device).uuid))
+
+
 class CudaAccelerator:
     """Implements `Accelerator` on the current stream of one GPU."""
 
@@ -30,6 +38,7 @@ class CudaAccelerator:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
+        self._energy = _energy_counter(device)
         # All recordings share what they allocate: one is replayed at a time, and its result read before the next.
         self._graph_memory = torch.cuda.graph_pool_handle()
 
@@ -57,6 +66,9 @@ class CudaAccelerator:
         with torch.cuda.graph(graph, pool=self._graph_memory, stream=side, capture_error_mode="thread_local"):
             result = work()
         return _CapturedWork(graph, result)
+
+    def joules(self) -> float | None:
+        return self._energy()
 
     def free_bytes(self) -> int:
         torch.cuda.empty_cache()

@@ -18,7 +18,8 @@ from quantgate.report.sections.throughput_bounds import BOUND_ROWS
 from quantgate.report.sections.transfer_rows import TRANSFER_ROWS
 
 Cell = Callable[[RunView, ArmView], str]
-_MAY_BE_MISSING = {*TRANSFER_ROWS, *BOUND_ROWS}
+ENERGY = "energy of an output token"
+_MAY_BE_MISSING = {*TRANSFER_ROWS, *BOUND_ROWS, ENERGY}
 
 
 def arms_table(view: RunView) -> Table:
@@ -80,6 +81,10 @@ def _peak_memory(view: RunView, arm: ArmView) -> str:
     return size(arm.manifest.peak_memory_bytes)
 
 
+def _energy(joules_per_token: float | None) -> str:
+    return NOTHING if joules_per_token is None else f"{significant(joules_per_token)} J"
+
+
 def _mean_batch(metric: str) -> Cell:
     return lambda _view, arm: significant(step_metric(metric)(arm.steps))
 
@@ -107,6 +112,7 @@ _ROWS: dict[str, Cell] = {
     "bound of prefill": BOUND_ROWS["bound of prefill"],
     "decode throughput": _rate("decode_tokens", "prefill_tokens", "decode_tok_s_share"),
     "bound of decode": BOUND_ROWS["bound of decode"],
+    ENERGY: lambda _view, arm: _energy(arm.manifest.joules_per_token),
     "decode batch, mean": _mean_batch("batch_size_decode"),
     "SLO attainment": lambda view, arm: with_interval(_attainment(view, arm), percent),
     "goodput": _goodput,
