@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
+
+# What tests say of an engine they say of the CPU's, also where there is a GPU. Before torch looks for one.
+os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 
 
 @pytest.fixture(autouse=True, scope="session")

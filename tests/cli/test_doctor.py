@@ -137,6 +137,20 @@ def test_memory_is_the_containers_where_that_is_less(monkeypatch, tmp_path, limi
     assert machine.memory_bytes() == (physical if expected is None else expected)
 
 
+def test_gpus_are_named_and_which_of_them_is_taken(monkeypatch):
+    names = ["First", "Second"]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(names))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(names))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: names[index])
+    check = hardware.gpu_check()
+    assert (check.status, check.found) == ("ok", "First, Second")
+    assert "run on the first" in check.advice
+    names.pop()
+    assert hardware.gpu_check().advice is None
+    names.pop()
+    assert (hardware.gpu_check().status, hardware.gpu_check().found) == ("note", "torch sees none")
+
+
 def test_environment_names_what_is_installed():
     environment = capture_environment(device="cpu")
     assert environment.python == platform.python_version()

@@ -49,6 +49,9 @@ def serve(
     num_kv_blocks: Annotated[
         int | None, typer.Option(min=1, help="Blocks of the KV cache; by default for all active requests.")
     ] = None,
+    kv_memory_share: Annotated[
+        float | None, typer.Option(help="Part of the memory left on a GPU that the KV cache takes.", callback=finite)
+    ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Compute threads.")] = None,
     kernel_set: Annotated[
         KernelSetName | None, typer.Option(help="Kernels to compute with.", show_default=ENGINE_DEFAULTS.kernel_set)
@@ -95,6 +98,7 @@ def serve(
         max_context_tokens=max_context_tokens,
         block_size=block_size,
         num_kv_blocks=num_kv_blocks,
+        kv_memory_share=kv_memory_share,
         threads=threads,
         kernel_set=kernel_set,
     )

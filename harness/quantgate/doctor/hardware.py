@@ -61,5 +61,6 @@ def gpu_check() -> Check:
 
     if not torch.cuda.is_available():
         return Check("GPU", "note", "torch sees none", advice="the arms run on the CPU")
-    names = ", ".join(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count()))
-    return Check("GPU", "note", names, advice="the bundled engine of this version runs on the CPU")
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    advice = None if len(names) == 1 else "arms run on the first; CUDA_VISIBLE_DEVICES chooses another"
+    return Check("GPU", "ok", ", ".join(names), advice=advice)
