@@ -20,7 +20,7 @@ from quantgate_engine.executor.device.memory_plan import (
     least_blocks,
     longest_context,
 )
-from quantgate_engine.executor.device.step_layout import ALIGNMENT, StepShape, parts_of, step_bytes, write_step
+from quantgate_engine.executor.device.step_layout import ALIGNMENT, StepShape, StepWriter, parts_of, step_bytes
 from quantgate_engine.model.batch_tensors import build_batch
 from quantgate_kernels.step_rows import StepRows
 
@@ -63,7 +63,7 @@ def test_a_step_in_one_stretch_of_memory_is_the_step_in_tensors() -> None:
     token_ids, batch = build_batch(ROWS, torch.device("cpu"))
     shape = StepShape(sequences=2, rows=4, table_width=3, outputs=2)
     memory = torch.full((step_bytes(shape),), 0x7F, dtype=torch.uint8)
-    write_step(parts_of(memory, shape), ROWS, (2, 3))
+    StepWriter(memory).write(shape, ROWS, (2, 3))
     parts = parts_of(memory.clone(), shape)
     expected = (
         token_ids, batch.positions, batch.slots, torch.tensor([2, 3]), batch.query_starts, batch.context_lens,
@@ -80,8 +80,25 @@ def test_a_step_in_one_stretch_of_memory_is_the_step_in_tensors() -> None:
 def test_tables_are_cut_and_padded_to_the_width_of_the_layout() -> None:
     shape = StepShape(sequences=2, rows=4, table_width=2, outputs=0)
     memory = torch.full((step_bytes(shape),), 0x7F, dtype=torch.uint8)
-    write_step(parts_of(memory, shape), ROWS._replace(block_tables=((4, 2, 9), (6, 7, 3))), ())
+    writer = StepWriter(memory)
+    writer.write(shape, ROWS._replace(block_tables=((4, 2, 9), (6, 7, 3))), ())
     assert parts_of(memory, shape).block_tables.tolist() == [[4, 2], [6, 7]]
+
+
+def test_what_other_steps_left_in_the_area_is_in_no_later_one() -> None:
+    """Sequences come, go, change places and grow; the layout changes and comes back; tables are equal, or the same."""
+    first, second, third = (4, 2, 9), (6, 7), (3,)
+    small = StepShape(sequences=2, rows=4, table_width=4, outputs=0)
+    other = StepShape(sequences=2, rows=4, table_width=3, outputs=4)
+    writer = StepWriter(torch.full((step_bytes(other) + step_bytes(small),), 0x7F, dtype=torch.uint8))
+    steps = [
+        (small, (first, second)), (small, (first, second)), (small, (second, first)), (small, (second, (4, 2, 9, 8))),
+        (other, (second, first)), (small, (second, (4, 2, 9, 8))), (small, (third, (6, 7))), (small, (third, first)),
+    ]  # fmt: skip
+    for shape, tables in steps:
+        writer.write(shape, ROWS._replace(context_lens=(3, 1), block_tables=tables), (0,) * shape.outputs)
+        expected = [[*table, *(0,) * (shape.table_width - len(table))] for table in tables]
+        assert parts_of(writer.area, shape).block_tables.tolist() == expected
 
 
 def test_the_pool_gets_its_share_of_what_steps_leave() -> None:

@@ -97,7 +97,7 @@ def test_a_greedy_step_is_one_copy_each_way_and_one_wait(folder: ModelFolder) ->
     step = (sequence(0, 3, 1), sequence(1, 8, 2), sequence(2, 5, 3))
     executor.execute(step)
     transfer = steps._transfer
-    host = {area.untyped_storage().data_ptr(): "host" for area in (transfer._sent, transfer._read)}
+    host = {area.untyped_storage().data_ptr(): "host" for area in (transfer._writer.area, transfer._read)}
     waited = accelerator.finished
     with Transfers(host) as transfers:
         executor.execute(step)

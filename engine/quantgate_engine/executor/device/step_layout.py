@@ -51,17 +51,40 @@ def parts_of(memory: Tensor, shape: StepShape) -> StepIntegers:
     return StepIntegers(*parts)
 
 
-def write_step(host: StepIntegers, rows: StepRows, output_rows: Sequence[int]) -> None:
-    """Fills every number of every part; tables are padded with 0."""
+class StepWriter:
+    """Writes steps to one area of the host's memory, one after the other.
+
+    Tables are most of what there is to write, and of a batch that decodes most stand there already: a sequence's table
+    is the same object until it grows, and is never changed in place.
+    """
+
+    def __init__(self, area: Tensor) -> None:
+        self.area = area
+        self._shape: StepShape | None = None
+        self._tables: list[Sequence[int]] = []
+
+    def write(self, shape: StepShape, rows: StepRows, output_rows: Sequence[int]) -> None:
+        """Whoever reads the area finds every number of the step there; tables are padded with 0."""
+        host = parts_of(self.area, shape)
+        _write_lists(host, rows, output_rows)
+        if shape != self._shape:
+            self._shape, self._tables = shape, [()] * shape.sequences
+            host.block_tables.zero_()
+        written = self._tables
+        tables = host.block_tables.numpy()
+        for index, table in enumerate(rows.block_tables):
+            if table is not written[index]:
+                known = min(len(table), shape.table_width)
+                tables[index, :known] = table[:known]
+                tables[index, known:] = 0
+                written[index] = table
+
+
+def _write_lists(host: StepIntegers, rows: StepRows, output_rows: Sequence[int]) -> None:
     positions, slots = places_of(rows)
     values = (rows.token_ids, positions, slots, output_rows, rows.query_starts, rows.context_lens)
     for part, numbers in zip(host, values, strict=False):
         part.numpy()[:] = numbers
-    tables = host.block_tables.numpy()
-    tables.fill(0)
-    for row, table in zip(tables, rows.block_tables, strict=True):
-        known = min(len(table), len(row))
-        row[:known] = table[:known]
 
 
 def _parts(shape: StepShape) -> tuple[tuple[torch.dtype, int], ...]:

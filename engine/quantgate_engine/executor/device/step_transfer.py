@@ -8,7 +8,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from quantgate_engine.executor.device.accelerator import Accelerator
-from quantgate_engine.executor.device.step_layout import StepIntegers, StepShape, parts_of, step_bytes, write_step
+from quantgate_engine.executor.device.step_layout import StepIntegers, StepShape, StepWriter, parts_of, step_bytes
 from quantgate_kernels.step_rows import StepRows
 from quantgate_kernels.types import AttentionBatch
 
@@ -29,7 +29,7 @@ class StepTransfer:
 
     def __init__(self, accelerator: Accelerator) -> None:
         self._accelerator = accelerator
-        self._sent = accelerator.staging(0)
+        self._writer = StepWriter(accelerator.staging(0))
         self._read = accelerator.staging(0)
 
     def send(self, rows: StepRows, output_rows: Sequence[int] | None) -> SentStep:
@@ -42,10 +42,10 @@ class StepTransfer:
     def send_to(self, memory: Tensor, shape: StepShape, rows: StepRows, output_rows: Sequence[int]) -> StepIntegers:
         """Into the first bytes of `memory`."""
         size = step_bytes(shape)
-        if self._sent.numel() < size:
-            self._sent = self._accelerator.staging(_grown(size))
-        write_step(parts_of(self._sent, shape), rows, output_rows)
-        memory[:size].copy_(self._sent[:size], non_blocking=True)
+        if self._writer.area.numel() < size:
+            self._writer = StepWriter(self._accelerator.staging(_grown(size)))
+        self._writer.write(shape, rows, output_rows)
+        memory[:size].copy_(self._writer.area[:size], non_blocking=True)
         return parts_of(memory, shape)
 
     def read(self, result: Tensor) -> Tensor:
