@@ -51,7 +51,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: SimpleNamespace(uuid="12-ab"))
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: "the pool")
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _device: Stream("current", log))
-    monkeypatch.setattr(torch.cuda, "Stream", lambda _device: Stream("side", log))
+    monkeypatch.setattr(torch.cuda, "Stream", lambda _device: log.append("a stream is made") or Stream("side", log))
     monkeypatch.setattr(torch.cuda, "stream", on_stream)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "graph", capture)
@@ -67,11 +67,19 @@ def test_work_is_done_once_before_it_is_captured(log: list[str]) -> None:
 
     recorded = CudaAccelerator(DEVICE).record(work)
     assert log == [
-        "side waits for current", "on side", "work", "current waits for side", "capture on side into the pool", "work",
+        "a stream is made", "side waits for current", "on side", "work", "current waits for side",
+        "capture on side into the pool", "work",
     ]  # fmt: skip
     assert recorded.result is results[1]
     recorded.replay()
     assert log[-1] == "replay"
+
+
+def test_all_recordings_are_made_on_one_stream(log: list[str]) -> None:
+    accelerator = CudaAccelerator(DEVICE)
+    for _ in range(2):
+        accelerator.record(lambda: torch.zeros(1))
+    assert log.count("a stream is made") == 1
 
 
 def test_the_host_waits_for_the_stream_that_work_is_on(log: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -18,10 +19,6 @@ class _CapturedWork(NamedTuple):
 
     def replay(self) -> None:
         self.graph.replay()
-
-
-def _stream(device: torch.device) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def _energy_counter(device: torch.device) -> Joules:
@@ -56,7 +53,7 @@ class CudaAccelerator:
 
         What is done first compiles kernels and makes workspaces, which a capture may not.
         """
-        current, side = torch.cuda.current_stream(self.device), _stream(self.device)
+        current, side = torch.cuda.current_stream(self.device), self._recording_stream
         side.wait_stream(current)
         with torch.cuda.stream(side):
             work()
@@ -69,6 +66,11 @@ class CudaAccelerator:
 
     def joules(self) -> float | None:
         return self._energy()
+
+    @cached_property
+    def _recording_stream(self) -> torch.cuda.Stream:
+        """One for all recordings: libraries keep a workspace for each stream, of tens of megabytes."""
+        return torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
 
     def free_bytes(self) -> int:
         torch.cuda.empty_cache()
