@@ -20,12 +20,13 @@ class KernelSet(Protocol):
 
     recordable: whether a decode step may be recorded and replayed (a CUDA graph) over other numbers in the same
     tensors: so in a batch of one new token each, the set makes tensors of other tensors alone, and takes from the
-    batch's host copies nothing but how to divide the work.
+    batch's host copies nothing but how to divide the work. draws: whether there is `draw_tokens`.
     """
 
     name: str
     paths: dict[str, str]
     recordable: bool = False
+    draws: bool = False
 
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
         """The form in which this set multiplies rows of dtype `compute` by `weight`.
@@ -79,3 +80,13 @@ class KernelSet(Protocol):
     def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
         """x [R, hidden] -> logits float32 [R, vocab], not rounded to x's dtype: at least the best ones of each row."""
         ...
+
+    def draw_tokens(
+        self, logits: Tensor, temperatures: Tensor, min_p: Tensor, seeds: Tensor, positions: Tensor
+    ) -> Tensor:
+        """logits float32 [R, vocab] -> int64 [R]: of each row the token that wins by the noise of (seed, position).
+
+        temperatures and min_p (0: cuts nothing) float32 [R]; seeds, whose bits are those of an unsigned number, and
+        positions int64 [R]. Of rows with a logit that is not finite, any token.
+        """
+        raise NotImplementedError

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from quantgate_engine.config import EngineConfig
 from quantgate_engine.executor.device.accelerator import Accelerator
+from quantgate_engine.executor.device.device_draws import DeviceDraws
 from quantgate_engine.executor.device.device_steps import DeviceSteps
 from quantgate_engine.executor.device.graph_shapes import graph_contexts, graph_sequences
 from quantgate_engine.executor.device.pool_size import pool_blocks
@@ -18,9 +19,10 @@ from quantgate_kernels.types import KVLayer
 
 
 class StepParts(NamedTuple):
-    """num_blocks: of the pool; the cache may have more, which belong to nobody."""
+    """num_blocks: of the pool; the cache may have more, which belong to nobody. draws: None where the host draws."""
 
     steps: StepDecoder
+    draws: DeviceDraws | None
     num_blocks: int
     cache: tuple[KVLayer, ...]
     host_cache: tuple[KVLayer, ...]
@@ -33,7 +35,9 @@ def parts_on_host(decoder: Decoder, config: EngineConfig, kv_format: KVFormat, m
     # Again, because by now the weights have taken their share, and other engines over them theirs.
     require_cache_fits(config, model, kv_format, num_blocks, HOST)
     cache = kv_format.allocate(model, num_blocks, size, HOST)
-    return StepParts(decoder, num_blocks, cache, kv_format.allocate(model, config.preemption.host_blocks, size, HOST))
+    return StepParts(
+        decoder, None, num_blocks, cache, kv_format.allocate(model, config.preemption.host_blocks, size, HOST)
+    )
 
 
 def parts_on_device(
@@ -52,7 +56,7 @@ def parts_on_device(
     host_cache = kv_format.allocate(model, config.preemption.host_blocks, size, HOST, pinned=accelerator.pins_memory)
     if recorded:
         _record(steps, cache, config, min(max_context_tokens, num_blocks * size), spare_block)
-    return StepParts(steps, num_blocks, cache, host_cache)
+    return StepParts(steps, steps.draws, num_blocks, cache, host_cache)
 
 
 def _record(

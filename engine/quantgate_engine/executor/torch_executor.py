@@ -80,7 +80,7 @@ class TorchExecutor:
             parts = parts_on_host(decoder, config, kv_format, self.max_context_tokens)
         else:
             parts = parts_on_device(decoder, config, kv_format, self.max_context_tokens, accelerator)
-        self._steps, self.num_blocks, self._cache, self._host_cache = parts
+        self._steps, self._draws_there, self.num_blocks, self._cache, self._host_cache = parts
         self._lock = ForkLock()
         self._teacher_forcing = TeacherForcing(
             decoder,
@@ -221,8 +221,12 @@ class TorchExecutor:
     def _sample(self, hidden: Tensor, draw: _Draw) -> Sequence[SampledToken | NoToken]:
         """hidden [R, hidden], one row per sequence of the draw."""
         if draw.need is not LogitsNeed.BEST:
-            logits = self._steps.logits(hidden, exact=draw.need is LogitsNeed.ALL)
-            return sample(logits, [_sampling_row(sequence) for sequence in draw.sequences])
+            rows = [_sampling_row(sequence) for sequence in draw.sequences]
+            if self._draws_there is not None and draw.need is LogitsNeed.LIKELIEST:
+                tokens = self._draws_there.tokens(hidden, rows)
+                if tokens is not None:
+                    return [_drawn(token) for token in tokens]
+            return sample(self._steps.logits(hidden, exact=draw.need is LogitsNeed.ALL), rows)
         best: list[int] = self._steps.best_tokens(hidden).tolist()
         return [_taken(sequence, token) for sequence, token in zip(draw.sequences, best, strict=True)]
 
@@ -244,6 +248,10 @@ def _taken(sequence: ScheduledSequence, best: int) -> SampledToken | NoToken:
         return NOT_FINITE
     forced = sequence.forced_token_id
     return SampledToken(best if forced is None else forced)
+
+
+def _drawn(token: int) -> SampledToken | NoToken:
+    return NOT_FINITE if token == NO_BEST_TOKEN else SampledToken(token)
 
 
 def _sampling_row(sequence: ScheduledSequence) -> SamplingRow:

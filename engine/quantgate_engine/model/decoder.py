@@ -100,6 +100,20 @@ class Decoder:
         lengths = torch.linalg.vector_norm(hidden, dim=-1, dtype=torch.float32)
         return best.where(greatest.isfinite() & lengths.isfinite(), NO_BEST_TOKEN)
 
+    @property
+    def draws(self) -> bool:
+        """Whether there is `drawn_tokens`; see `KernelSet.draws`."""
+        return self._program is None and self._kernels.draws
+
+    def drawn_tokens(
+        self, hidden: Tensor, temperatures: Tensor, min_p: Tensor, seeds: Tensor, positions: Tensor
+    ) -> Tensor:
+        """[R, hidden] -> int64 [R]: see `KernelSet.draw_tokens`; NO_BEST_TOKEN where a logit is NaN or infinite."""
+        logits = self.logits(hidden)
+        drawn = self._kernels.draw_tokens(logits, temperatures, min_p, seeds, positions)
+        # The sum of a row with such a logit is one too, and takes no memory of the logits' size as a test of each does.
+        return drawn.where(logits.sum(dim=-1).isfinite(), NO_BEST_TOKEN)
+
     def next_tokens(
         self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None = None
     ) -> list[int]:

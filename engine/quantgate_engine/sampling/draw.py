@@ -29,7 +29,7 @@ def draw_token(logits: NDArray[np.float32], params: SamplingParams, position: in
     Temperature divides the differences to the greatest logit, which are 0 or negative: so the smallest temperatures
     lead to the greedy token, where the quotients of the logits themselves would be infinite.
     """
-    temperature = np.float32(min(max(params.temperature, _LEAST_TEMPERATURE), _GREATEST_TEMPERATURE))
+    temperature = np.float32(usable_temperature(params.temperature))
     with np.errstate(over="ignore"):
         scaled = logits - logits.max()
         scaled /= temperature
@@ -38,6 +38,11 @@ def draw_token(logits: NDArray[np.float32], params: SamplingParams, position: in
     token_ids = _most_likely(scaled, params.top_k)
     noise = gumbel_noise(params.seed, position, len(logits), token_ids)
     return int(token_ids[_winner(scaled[token_ids], noise, params)])
+
+
+def usable_temperature(temperature: float) -> float:
+    """One that float32 holds."""
+    return min(max(temperature, _LEAST_TEMPERATURE), _GREATEST_TEMPERATURE)
 
 
 def _most_likely(scaled: NDArray[np.float32], count: int) -> NDArray[np.intp]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from quantgate_engine.executor.device.accelerator import Accelerator
 from quantgate_engine.executor.device.decode_graphs import DecodeGraphs
+from quantgate_engine.executor.device.device_draws import DeviceDraws
 from quantgate_engine.executor.device.step_transfer import StepTransfer
 from quantgate_engine.model.decoder import Decoder
 from quantgate_kernels.step_rows import StepRows
@@ -26,6 +27,7 @@ class DeviceSteps:
         self._decoder = decoder
         self._accelerator = accelerator
         self._transfer = StepTransfer(accelerator)
+        self.draws = DeviceDraws(decoder, accelerator, self._transfer)
         self._graphs: DecodeGraphs | None = None
 
     @torch.inference_mode()
