@@ -43,6 +43,8 @@ class AttentionPlans:
 
     def _make(self, batch: AttentionBatch, queries: int) -> AttentionPlan:
         starts, device = batch.query_starts_host, batch.block_tables.device
+        if starts == tuple(range(batch.num_sequences + 1)):
+            return self._lone_rows(batch)
         every = range(batch.num_sequences)
         alone = {index for index in every if self._split_decodes and starts[index + 1] - starts[index] == 1}
         tiles = prefill_tiles(batch, queries, [index for index in every if index not in alone])
@@ -51,6 +53,13 @@ class AttentionPlans:
             decodes=torch.tensor(sorted(alone), dtype=torch.int32, device=device) if alone else None,
             longest=max((batch.context_lens_host[index] for index in alone), default=0),
         )
+
+    def _lone_rows(self, batch: AttentionBatch) -> AttentionPlan:
+        """Every sequence has one new row. Made on the device alone: so a step of decodes can be recorded."""
+        sequences = torch.arange(batch.num_sequences, dtype=torch.int32, device=batch.block_tables.device)
+        if self._split_decodes:
+            return AttentionPlan(tiles=None, decodes=sequences, longest=max(batch.context_lens_host))
+        return AttentionPlan(torch.stack((sequences, torch.zeros_like(sequences)), dim=1), decodes=None, longest=0)
 
 
 def prefill_tiles(batch: AttentionBatch, queries: int, sequences: Iterable[int]) -> list[tuple[int, int]]:

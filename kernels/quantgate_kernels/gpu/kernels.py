@@ -9,6 +9,7 @@ from typing_extensions import override
 from quantgate_kernels.gpu.attention_plan import AttentionPlans
 from quantgate_kernels.gpu.decode_attention import decode_attention
 from quantgate_kernels.gpu.device import find_device
+from quantgate_kernels.gpu.draw_tokens import draw_tokens
 from quantgate_kernels.gpu.launch_table import LARGEST_GROUP, LARGEST_HEAD_DIM, decode_launch, prefill_launch
 from quantgate_kernels.gpu.prefill_attention import prefill_attention
 from quantgate_kernels.gpu.products import PATH, QuantizedProducts, words_of
@@ -26,6 +27,8 @@ class TritonKernels(ReferenceKernels):
     """Implements `KernelSet` for GPUs: all by Triton but 16-bit products and the head, by torch."""
 
     name = "triton"
+    recordable = True
+    draws = True
     deterministic = False
 
     def __init__(self) -> None:
@@ -84,6 +87,13 @@ class TritonKernels(ReferenceKernels):
         _, _, kv_heads, head_dim = cache.keys.shape
         launch = decode_launch(self._device.architecture, cache.keys.element_size(), head_dim)
         return split_size(sequences, kv_heads, longest, self._device.processors, launch.num_warps)
+
+    @override
+    def draw_tokens(
+        self, logits: Tensor, temperatures: Tensor, min_p: Tensor, seeds: Tensor, positions: Tensor
+    ) -> Tensor:
+        self.paths["draw_tokens"] = PATH
+        return draw_tokens(logits, temperatures, min_p, seeds, positions)
 
     @override
     def silu_and_mul(self, gate_up: Tensor) -> Tensor:
