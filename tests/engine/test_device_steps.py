@@ -147,3 +147,19 @@ def test_contexts_above_the_shortest_bound_have_recordings_of_their_own(tmp_path
         step = ScheduledSequence("r", (3,), length - 1, table, sample=True, params=PARAMS[0])
         executor.execute((step,))
         assert [work.replays for work in accelerator.recorded] == replays
+
+
+def test_engines_over_one_model_take_turns_on_the_device(folder: ModelFolder) -> None:
+    """Each has a cache, a spare block and recordings of its own; one finds nothing of the other's steps."""
+    settings = config()
+    accelerator = TapeAccelerator()
+    one = load(folder, settings, accelerator)
+    other = one.beside(config(num_kv_blocks=30))
+    assert len(accelerator.recorded) == 8
+    expected = load(folder, settings, None)
+    steps = [(sequence(0, 3, 1), sequence(1, 8, 2)), (sequence(2, 5, 3),)]
+    for step in (*steps, *steps):
+        wanted = expected.execute(step)
+        assert one.execute(step) == wanted
+        assert other.execute(step) == wanted
+    assert [work.replays for work in accelerator.recorded].count(2) == 4
