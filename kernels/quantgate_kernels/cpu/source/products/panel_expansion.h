@@ -39,7 +39,7 @@ void add_panel_groups(const uint8_t* pairs, const BFloat16* group_scales, int64_
     for (int64_t group = 0; group < groups; ++group) {
         Lanes partial[1][ROWS][PANEL_UNITS] = {};
         for (int64_t step = 0; step < group_steps; ++step, pairs += step_bytes(Form::BFLOAT16)) {
-            ahead.fetch();
+            ahead.fetch<Form::BFLOAT16, false>(pairs);
             const BitLanes weights[PANEL_UNITS] = {load_bits(pairs), load_bits(pairs + 64)};
             for (int row = 0; row < ROWS; ++row) {
                 const uint32_t pair = rows.word(row, 0);

@@ -19,14 +19,21 @@ using QuadTile = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, Ahea
 // Entry r is the tile of r + 1 rows.
 using RowCounts = std::make_integer_sequence<int, MOST_TILE_ROWS>;
 
+template <class Tile>
+struct Tiles {
+    std::array<Tile, MOST_TILE_ROWS> of_several, only_one;
+
+    Tile of(int64_t rows, const Ahead& ahead) const { return (ahead.once() ? only_one : of_several)[rows - 1]; }
+};
+
 template <Form FORM, int... ROWS>
-constexpr std::array<PairTile, MOST_TILE_ROWS> pair_tiles(std::integer_sequence<int, ROWS...>) {
-    return {add_panel_pairs<FORM, ROWS + 1>...};
+constexpr Tiles<PairTile> pair_tiles(std::integer_sequence<int, ROWS...>) {
+    return {{add_panel_pairs<FORM, false, ROWS + 1>...}, {add_panel_pairs<FORM, true, ROWS + 1>...}};
 }
 
 template <int... ROWS>
-constexpr std::array<GroupTile, MOST_TILE_ROWS> nibble_tiles(std::integer_sequence<int, ROWS...>) {
-    return {add_panel_nibbles<ROWS + 1>...};
+constexpr Tiles<GroupTile> nibble_tiles(std::integer_sequence<int, ROWS...>) {
+    return {{add_panel_nibbles<false, ROWS + 1>...}, {add_panel_nibbles<true, ROWS + 1>...}};
 }
 
 template <int... ROWS>
@@ -35,8 +42,8 @@ constexpr std::array<GroupTile, MOST_TILE_ROWS> group_tiles(std::integer_sequenc
 }
 
 template <int... ROWS>
-constexpr std::array<QuadTile, MOST_TILE_ROWS> quad_tiles(std::integer_sequence<int, ROWS...>) {
-    return {add_panel_quads<ROWS + 1>...};
+constexpr Tiles<QuadTile> quad_tiles(std::integer_sequence<int, ROWS...>) {
+    return {{add_panel_quads<false, ROWS + 1>...}, {add_panel_quads<true, ROWS + 1>...}};
 }
 
 constexpr auto BFLOAT16_TILES = pair_tiles<Form::BFLOAT16>(RowCounts{});
@@ -106,24 +113,24 @@ void panel_sums(const ReadPanel& panel, const InputRows& inputs, int64_t first_r
                 Lanes (*sums)[PANEL_UNITS]) {
     const PanelWeight& weight = panel.weight;
     const uint8_t* numbers = inputs.numbers + first_row * inputs.row_bytes;
-    const int64_t row_bytes = inputs.row_bytes, steps = panel.steps(), tile = rows - 1;
+    const int64_t row_bytes = inputs.row_bytes, steps = panel.steps();
     const bool expanded = panel.form != weight.form;
     switch (weight.form) {
         case Form::BFLOAT16:
-            BFLOAT16_TILES[tile](panel.data, steps, numbers, row_bytes, ahead, *sums);
+            BFLOAT16_TILES.of(rows, ahead)(panel.data, steps, numbers, row_bytes, ahead, *sums);
             break;
         case Form::INT8:
-            (expanded ? BFLOAT16_TILES : INT8_TILES)[tile](panel.data, steps, numbers, row_bytes, ahead, *sums);
+            (expanded ? BFLOAT16_TILES : INT8_TILES).of(rows, ahead)(panel.data, steps, numbers, row_bytes, ahead, *sums);
             scale_outputs(weight.output_scales(panel.index), rows, sums);
             break;
         case Form::INT4:
-            (expanded ? EXPANDED_INT4_TILES : INT4_TILES)[tile](
+            (expanded ? EXPANDED_INT4_TILES[rows - 1] : INT4_TILES.of(rows, ahead))(
                 panel.data, weight.group_scales(panel.index), weight.inputs / weight.group_size,
                 weight.group_size / step_inputs(panel.form), numbers, row_bytes, ahead, *sums);
             break;
         case Form::QUADS: {
             IntLanes exact[MOST_ROWS_AT_ONCE][PANEL_UNITS];
-            QUAD_TILES[tile](panel.data, steps, numbers, row_bytes, ahead, *exact);
+            QUAD_TILES.of(rows, ahead)(panel.data, steps, numbers, row_bytes, ahead, *exact);
             scale_codes(exact, weight.output_scales(panel.index), weight.code_sums + panel.index * PANEL_OUTPUTS,
                         inputs.scales + first_row, rows, sums);
             break;

@@ -18,8 +18,9 @@ struct ReadPanel {
 
     int64_t steps() const { return steps_of(form, weight.inputs); }
 
-    // Each of the panel's tiles fetches its part of the next panel.
+    // Of several tiles each fetches its part of the next panel.
     Ahead ahead(int64_t tile, int64_t tiles) const {
+        if (tiles == 1) return {data, 0};
         const int64_t bytes = panel_bytes(weight.form, weight.inputs);
         return {next + bytes * tile / tiles, bytes / (steps() * tiles)};
     }

@@ -42,12 +42,6 @@ struct TileInputs {
 // Few rows have few sums, each of which would wait for its own last addition: they are split into partial sums.
 constexpr int partial_sums(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 
-// Up to three rows add what is stored as it is multiplied faster than memory gives it: there the processor's own fetching
-// keeps up, and ours would only be in its way.
-constexpr bool fetches_ahead(Form form, int rows) {
-    return rows > 3 || (form != Form::BFLOAT16 && form != Form::QUADS);
-}
-
 // One step's weights for 16 outputs, as add_pairs takes them.
 template <Form FORM>
 QUANTGATE_INLINED BitLanes step_pairs(const uint8_t* step, int unit) {
@@ -56,7 +50,7 @@ QUANTGATE_INLINED BitLanes step_pairs(const uint8_t* step, int unit) {
 }
 
 // BFLOAT16 and INT8, whose scales multiply the finished sums.
-template <Form FORM, int ROWS>
+template <Form FORM, bool ONCE, int ROWS>
 void add_panel_pairs(const uint8_t* panel, int64_t steps, const uint8_t* inputs, int64_t row_bytes, Ahead ahead,
                      Lanes* sums) {
     constexpr int PARTS = partial_sums(ROWS);
@@ -65,8 +59,8 @@ void add_panel_pairs(const uint8_t* panel, int64_t steps, const uint8_t* inputs,
     int64_t step = 0;
     for (; step + PARTS <= steps; step += PARTS) {
         for (int part = 0; part < PARTS; ++part) {
-            if constexpr (fetches_ahead(FORM, ROWS)) ahead.fetch();
             const uint8_t* at = panel + (step + part) * step_bytes(FORM);
+            ahead.fetch<FORM, ONCE>(at);
             BitLanes weights[PANEL_UNITS];
             for (int unit = 0; unit < PANEL_UNITS; ++unit) weights[unit] = step_pairs<FORM>(at, unit);
             for (int row = 0; row < ROWS; ++row) {
@@ -127,7 +121,7 @@ QUANTGATE_INLINED void add_group(const Lanes (&partial)[PARTS][ROWS][PANEL_UNITS
 }
 
 // INT4: a group's sum is multiplied by the group's scale, so that a weight is nowhere rounded.
-template <int ROWS>
+template <bool ONCE, int ROWS>
 void add_panel_nibbles(const uint8_t* panel, const BFloat16* group_scales, int64_t groups, int64_t group_steps,
                        const uint8_t* inputs, int64_t row_bytes, Ahead ahead, Lanes* sums) {
     constexpr int PARTS = partial_sums(ROWS);
@@ -136,7 +130,7 @@ void add_panel_nibbles(const uint8_t* panel, const BFloat16* group_scales, int64
     for (int64_t group = 0; group < groups; ++group) {
         Lanes partial[PARTS][ROWS][PANEL_UNITS] = {};
         for (int64_t step = 0; step < group_steps; ++step, panel += step_bytes(Form::INT4)) {
-            ahead.fetch();
+            ahead.fetch<Form::INT4, ONCE>(panel);
             const BitLanes words[PANEL_UNITS] = {load_bits(panel), load_bits(panel + 64)};
             add_nibbles<0>(words, table, rows, partial);
             add_nibbles<1>(words, table, rows, partial);
@@ -149,7 +143,7 @@ void add_panel_nibbles(const uint8_t* panel, const BFloat16* group_scales, int64
 }
 
 // QUADS: exact sums in int32, which those of 133,144 inputs fit into. Inputs are codes + 128, which adds 128 times the output's sum of codes to each.
-template <int ROWS>
+template <bool ONCE, int ROWS>
 void add_panel_quads(const uint8_t* panel, int64_t steps, const uint8_t* inputs, int64_t row_bytes, Ahead ahead,
                      IntLanes* sums) {
     constexpr int PARTS = partial_sums(ROWS);
@@ -158,8 +152,8 @@ void add_panel_quads(const uint8_t* panel, int64_t steps, const uint8_t* inputs,
     int64_t step = 0;
     for (; step + PARTS <= steps; step += PARTS) {
         for (int part = 0; part < PARTS; ++part) {
-            if constexpr (fetches_ahead(Form::QUADS, ROWS)) ahead.fetch();
             const uint8_t* at = panel + (step + part) * step_bytes(Form::QUADS);
+            ahead.fetch<Form::QUADS, ONCE>(at);
             const BitLanes weights[PANEL_UNITS] = {load_bits(at), load_bits(at + 64)};
             for (int row = 0; row < ROWS; ++row) {
                 const uint32_t quad = rows.word(row, 4 * part);
