@@ -6,7 +6,7 @@ to fp32 as the scheme's usually are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.peers.figures import BATCH, DECODE, TTFT, Figure, fastest, ratio
@@ -18,6 +18,7 @@ LARGEST_TTFT_RATIO = {16: 0.9, 8: 0.8, 4: 1.0}
 LEAST_DECODE_RATIO = {16: 1.5, 8: 1.5, 4: 1.5}
 LEAST_BATCH_RATIO = {16: 1.2, 8: 1.5, 4: 1.2}
 
+FULL_BITS = 16
 LEAST_DECODE_GAIN = {8: 1.5, 4: 2.0}
 """Of quantgate's narrower schemes over its own 16 bits."""
 
@@ -39,22 +40,33 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """The results of one width; `own` stands for quantgate in all figures, `peers` are the others'."""
+    """The results of one width; `own` stands for quantgate in all figures, `peers` are the others'.
+
+    base: of narrower widths, quantgate at 16 bits in the same rounds. What another minute measured is no base: memory
+    may be slower in one than in the next.
+    """
 
     bits: int
     own: ArmResult | None
     peers: Sequence[ArmResult]
+    base: ArmResult | None = None
 
     def missing_peers(self) -> list[str]:
         ran = {result.arm.engine.name for result in self.peers if result.ran}
         return [name for name in NEEDED_PEERS if name not in ran]
 
 
+def width_of(bits: int, results: Sequence[ArmResult]) -> Width:
+    """results: all arms of the width's rounds. The first of quantgate's stands for it."""
+    own = [result for result in results if result.arm.is_own]
+    base = next((result for result in own if result.arm.precision.bits == FULL_BITS != bits), None)
+    return Width(bits, own[0] if own else None, [result for result in results if not result.arm.is_own], base)
+
+
 def verdicts(widths: Sequence[Width]) -> list[Verdict]:
     """Bars 1 and 2 of each width, then 3, which compares quantgate's widths with each other."""
-    found = [verdict for width in widths for verdict in _beside_peers(width)]
-    by_bits = {width.bits: width for width in widths}
-    return [*found, *_within_quantgate(by_bits)]
+    beside = [verdict for width in widths for verdict in _beside_peers(width)]
+    return [*beside, *(verdict for width in widths for verdict in _within_quantgate(width))]
 
 
 def _beside_peers(width: Width) -> list[Verdict]:
@@ -75,21 +87,19 @@ def _against_fastest(bar: int, width: Width, figure: Figure, limit: float) -> Ve
     return Verdict(bar, width.bits, f"{figure.title}: {width.own.arm.name} / {peer.arm.name}", wanted, found, holds)
 
 
-def _within_quantgate(widths: Mapping[int, Width]) -> list[Verdict]:
-    base = widths[16].own if 16 in widths else None
+def _within_quantgate(width: Width) -> list[Verdict]:
     found = []
-    for bits, limit in LEAST_DECODE_GAIN.items():
-        if bits in widths:
-            found.append(_gain(bits, widths[bits].own, base, DECODE, limit))
-            own = widths[bits].own
-            prefill = LEAST_PREFILL_GAIN.get(own.arm.precision.name) if own is not None else None
-            if prefill is not None:
-                found.append(_gain(bits, own, base, TTFT, prefill))
+    if width.bits in LEAST_DECODE_GAIN:
+        found.append(_gain(width, DECODE, LEAST_DECODE_GAIN[width.bits]))
+    scheme = None if width.own is None else width.own.arm.precision.name
+    if scheme in LEAST_PREFILL_GAIN:
+        found.append(_gain(width, TTFT, LEAST_PREFILL_GAIN[scheme]))
     return found
 
 
-def _gain(bits: int, own: ArmResult | None, base: ArmResult | None, figure: Figure, limit: float) -> Verdict:
+def _gain(width: Width, figure: Figure, limit: float) -> Verdict:
     """How many times as fast as 16 bits; for a time, that is its inverse ratio."""
+    bits, own, base = width.bits, width.own, width.base
     wanted = f"at least {limit:g} times as fast"
     if own is None or not own.ran or base is None or not base.ran:
         return Verdict(3, bits, f"{figure.title}: not measured", wanted, None, None)

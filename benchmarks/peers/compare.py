@@ -25,7 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.peers.arms import arms_of_width, start_arm
-from benchmarks.peers.bars import Width
+from benchmarks.peers.bars import FULL_BITS, Width, width_of
 from benchmarks.peers.catalog import ENGINES
 from benchmarks.peers.document import comparison
 from benchmarks.peers.engines.quantgate import DESCRIPTION, MODEL
@@ -71,10 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     shown: dict[int, list[ArmResult]] = {}
     document: dict[str, Any] = {}
     for bits in options.widths:
-        arms = arms_of_width(bits, options.engines, schemes[bits])
+        # What narrower widths gain over 16 bits is measured in the same rounds.
+        beside = () if bits == FULL_BITS else options.schemes.get(FULL_BITS, SCHEMES[FULL_BITS])[:1]
+        arms = arms_of_width(bits, options.engines, (*schemes[bits], *beside))
         results = measure_arms(arms, settings, partial(start_arm, folder=folder, threads=options.threads), tell)
         shown[bits] = results
-        widths.append(_width(bits, results))
+        widths.append(width_of(bits, results))
         document = _circumstances(settings) | comparison(widths, shown, quality)
         if options.output is not None:
             # After each width: an interruption loses one at most.
@@ -84,11 +86,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def _width(bits: int, results: Sequence[ArmResult]) -> Width:
-    own = [result for result in results if result.arm.is_own]
-    return Width(bits, own[0] if own else None, [result for result in results if not result.arm.is_own])
 
 
 def _quality(schemes: Sequence[str], options: argparse.Namespace) -> dict[str, Any] | None:

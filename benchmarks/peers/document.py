@@ -39,7 +39,7 @@ def _width(width: Width, shown: Sequence[ArmResult], quality: Quality | None) ->
                 if (peer := leaders[figure.name]) is not None
             }
             for result in shown
-            if result.arm.is_own and result.ran
+            if result.arm.is_own and result.arm.precision.bits == width.bits and result.ran
         },
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.peers.agreement import agreement, common_prefix
-from benchmarks.peers.bars import NEEDED_PEERS, Verdict, Width, doubts, verdicts
+from benchmarks.peers.bars import NEEDED_PEERS, Verdict, Width, doubts, verdicts, width_of
 from benchmarks.peers.figures import BATCH, DECODE, TTFT, fastest, ratio, summary
 from benchmarks.peers.noise import Usage, noise_between
 from benchmarks.peers.rounds import ArmResult
@@ -20,9 +20,19 @@ def peers(bits: int, **figures: tuple[float, float, float]) -> list[ArmResult]:
     ]
 
 
-def width(bits: int, own: tuple[float, float, float] | None, scheme: str = "fp16") -> Width:
+def width(
+    bits: int,
+    own: tuple[float, float, float] | None,
+    scheme: str = "fp16",
+    base: tuple[float, float, float] | None = None,
+) -> Width:
     others = peers(bits, openvino_genai=(100.0, 100.0, 400.0), llama_cpp_python=(300.0, 120.0, 150.0))
-    return Width(bits, None if own is None else made_up("quantgate", scheme, bits, [own]), others)
+    return Width(
+        bits,
+        None if own is None else made_up("quantgate", scheme, bits, [own]),
+        others,
+        None if base is None else made_up("quantgate", "fp16", 16, [base]),
+    )
 
 
 def verdict(found: list[Verdict], bar: int, bits: int, start: str) -> Verdict:
@@ -86,17 +96,33 @@ def test_each_width_has_its_own_limit_of_the_batch(bits: int, batch: float, hold
 
 
 def test_bars_within_quantgate() -> None:
-    widths = [width(16, (140.0, 100.0, 1.0)), width(8, (100.0, 149.0, 1.0), "int8-w8a8"), width(4, (1.0, 200.0, 1.0))]
+    base = (140.0, 100.0, 1.0)
+    # What 16 bits did in rounds of their own is no base.
+    widths = [
+        width(16, (70.0, 200.0, 1.0)),
+        width(8, (100.0, 149.0, 1.0), "int8-w8a8", base),
+        width(4, (1.0, 200.0, 1.0), "int4-g64", base),
+    ]
     found = [each for each in verdicts(widths) if each.bar == 3]
     assert [(each.bits, each.found, each.holds) for each in found] == [
         (8, pytest.approx(1.49), False),
         (8, pytest.approx(1.4), True),
         (4, pytest.approx(2.0), True),
     ]
-    weights_alone = verdicts([width(16, ROUND), width(8, ROUND, "int8-w8a16")])
+    weights_alone = verdicts([width(16, ROUND), width(8, ROUND, "int8-w8a16", ROUND)])
     assert [each.words for each in weights_alone if each.bar == 3] == [
         "decode, tok/s: quantgate int8-w8a16 over quantgate fp16"
     ]
+
+
+def test_of_quantgates_arms_the_first_stands_for_it_and_16_bits_are_the_base_of_narrower_ones() -> None:
+    arms = [made_up("quantgate", scheme, bits, [ROUND]) for scheme, bits in (("int8-w8a8", 8), ("fp16", 16))]
+    peer = made_up("peer", "int8", 8, [ROUND])
+    found = width_of(8, [*arms, peer])
+    assert (found.own, found.base, list(found.peers)) == (arms[0], arms[1], [peer])
+    alone = width_of(16, [arms[1], peer])
+    assert (alone.own, alone.base) == (arms[1], None)
+    assert width_of(8, [peer]).own is None
 
 
 def test_what_was_not_measured_holds_neither_way() -> None:
