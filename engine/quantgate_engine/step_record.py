@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(NamedTuple):
     """One step of the engine; times are nanoseconds of the engine's clock, counts are of this step alone.
 
     `pool` is set where several engines work behind a router: whose step it was.
     """
+
+    # A tuple, because one is made after each step, whose weights have swept the processor's caches: fields that are set
+    # one by one take three times as long then.
 
     step_index: int
     started_ns: int

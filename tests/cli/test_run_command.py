@@ -69,7 +69,7 @@ def test_the_machine_is_measured_before_the_arms_and_their_throughputs_are_held_
     order = []
     measure, open_arm = before_loading_module.device_limits, run_arms_module.open_bundled_arm
     monkeypatch.setattr(
-        before_loading_module, "device_limits", lambda threads: (order.append("measured"), measure(threads))[1]
+        before_loading_module, "device_limits", lambda *given: (order.append("measured"), measure(*given))[1]
     )
     monkeypatch.setattr(
         run_arms_module,

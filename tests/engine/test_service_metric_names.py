@@ -15,7 +15,7 @@ PER_STEP = {
 
 
 def test_each_step_tells_every_metric_that_is_not_a_requests_own_latency() -> None:
-    assert {field.name for field in fields(StepRecord)} >= PER_STEP
+    assert set(StepRecord._fields) >= PER_STEP
 
 
 def test_what_is_counted_per_step_is_summed_under_the_same_name() -> None:

@@ -27,13 +27,16 @@ def as_memory_errors() -> Iterator[None]:
     """
     try:
         yield
-    except torch.OutOfMemoryError as failure:
-        raise MemoryError(_first_line(failure)) from failure
     except RuntimeError as failure:
-        # torch has a type of its own only for what its allocator of device memory could not get.
-        if any(words in str(failure) for words in _WORDS):
-            raise MemoryError(_first_line(failure)) from failure
+        raise_memory_error(failure)
         raise
+
+
+def raise_memory_error(failure: RuntimeError) -> None:
+    """Raises MemoryError in place of a failure of torch that is one; see `as_memory_errors`."""
+    # torch has a type of its own only for what its allocator of device memory could not get.
+    if isinstance(failure, torch.OutOfMemoryError) or any(words in str(failure) for words in _WORDS):
+        raise MemoryError(_first_line(failure)) from failure
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from quantgate_engine.executor.fork_lock import ForkLock
 from quantgate_engine.executor.kv_cache import HOST, block_count, context_limit, require_cache_fits
 from quantgate_engine.executor.kv_format import KV_FORMATS, KVFormat
 from quantgate_engine.executor.machine_limits import require_threads
-from quantgate_engine.executor.memory_errors import as_memory_errors, refusing_what_does_not_fit
+from quantgate_engine.executor.memory_errors import as_memory_errors, raise_memory_error, refusing_what_does_not_fit
 from quantgate_engine.executor.step_parts import parts_on_device, parts_on_host
 from quantgate_engine.executor.teacher_forcing import TeacherForcing
 from quantgate_engine.model.config import read_decoder_config
@@ -161,29 +161,37 @@ class TorchExecutor:
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | NoToken | None]:
         if not sequences:
             return []
-        with self._lock, as_memory_errors():
-            rows = rows_of(sequences, self.block_size)
-            sampled = [index for index, sequence in enumerate(sequences) if sequence.sample]
-            last_rows = [rows.query_starts[index + 1] - 1 for index in sampled]
-            # Where these are all rows of the step, nobody need say so.
-            output_rows = None if len(last_rows) == len(rows.token_ids) else last_rows
-            drawn: list[SampledToken | NoToken | None] = [None] * len(sequences)
-            if all(sequences[index].params.logits_need is LogitsNeed.BEST for index in sampled):
-                best = self._steps.next_tokens(rows, self._cache, output_rows)
-                for index, token_id in zip(sampled, best, strict=True):
-                    drawn[index] = _taken(sequences[index], token_id)
-                return drawn
-            with torch.inference_mode():
-                # Before the forward pass, which leaves nothing of all this in the processor's caches.
-                draws = self._draws(sequences, sampled)
-                hidden = self._steps.hidden_states(rows, self._cache, output_rows)
-                for draw in draws:
-                    own = hidden if draw.rows is None else hidden.index_select(0, draw.rows)
-                    for index, token in zip(draw.indices, self._sample(own, draw), strict=True):
-                        drawn[index] = token
-                for row in rows_beyond_norm(hidden):
-                    drawn[sampled[row]] = NOT_FINITE
+        with self._lock:
+            try:
+                return self._execute(sequences)
+            except RuntimeError as failure:
+                # Not by `as_memory_errors`: to enter it takes 12 microseconds when the last step has swept the caches.
+                raise_memory_error(failure)
+                raise
+
+    def _execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | NoToken | None]:
+        rows = rows_of(sequences, self.block_size)
+        sampled = [index for index, sequence in enumerate(sequences) if sequence.sample]
+        last_rows = [rows.query_starts[index + 1] - 1 for index in sampled]
+        # Where these are all rows of the step, nobody need say so.
+        output_rows = None if len(last_rows) == len(rows.token_ids) else last_rows
+        drawn: list[SampledToken | NoToken | None] = [None] * len(sequences)
+        if all(sequences[index].params.logits_need is LogitsNeed.BEST for index in sampled):
+            best = self._steps.next_tokens(rows, self._cache, output_rows)
+            for index, token_id in zip(sampled, best, strict=True):
+                drawn[index] = _taken(sequences[index], token_id)
             return drawn
+        with torch.inference_mode():
+            # Before the forward pass, which leaves nothing of all this in the processor's caches.
+            draws = self._draws(sequences, sampled)
+            hidden = self._steps.hidden_states(rows, self._cache, output_rows)
+            for draw in draws:
+                own = hidden if draw.rows is None else hidden.index_select(0, draw.rows)
+                for index, token in zip(draw.indices, self._sample(own, draw), strict=True):
+                    drawn[index] = token
+            for row in rows_beyond_norm(hidden):
+                drawn[sampled[row]] = NOT_FINITE
+        return drawn
 
     def device_joules(self) -> float | None:
         """See `Accelerator.joules`; the host tells nothing."""

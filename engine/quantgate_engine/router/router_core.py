@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 
 from quantgate_engine.engine_totals import EngineTotals
 from quantgate_engine.errors import ConfigurationError
@@ -214,6 +213,6 @@ class RouterCore(PoolGroup):
             self._log(make_record(0, now_ns, 0, self.load, work, result.ended), None)
 
     def _log(self, record: StepRecord, pool: str | None) -> None:
-        numbered = replace(record, step_index=self.totals.steps, pool=pool)
+        numbered = record._replace(step_index=self.totals.steps, pool=pool)
         self.totals.add(numbered)
         self._steps.append(numbered)

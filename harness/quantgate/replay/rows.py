@@ -94,5 +94,5 @@ def _prompt_text(request: PlannedRequest, decode_text: DecodeText) -> str:
 
 def step_table(cell: Cell, steps: Iterable[StepRecord], origin_ns: int) -> pa.Table:
     """One row per engine step of the cell; `started_ns` becomes nanoseconds from `origin_ns`."""
-    rows = [asdict(cell) | asdict(step) | {"started_ns": step.started_ns - origin_ns} for step in steps]
+    rows = [asdict(cell) | step._asdict() | {"started_ns": step.started_ns - origin_ns} for step in steps]
     return pa.Table.from_pylist(rows, schema=STEPS)
