@@ -88,11 +88,11 @@ def draw(_architecture: str) -> None:
 
 def main(architecture: str) -> None:
     variants: defaultdict[str, set[str]] = defaultdict(set)
-    with compile_only(architecture) as compiled:
+    with compile_only(architecture) as launched:
         for step in (decode, prefill, rotate, rows_alone, copy, linear, draw):
             step(architecture)
-    for kernel in compiled:
-        variants[kernel.metadata.name].add(kernel.hash)
+    for launch in launched:
+        variants[launch.kernel].add(launch.compiled.hash)
     print(json.dumps({name: len(hashes) for name, hashes in variants.items()}))
 
 

@@ -31,10 +31,15 @@ def interpreted() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
-def find_device() -> Device:
-    """The current device of torch. Raises KernelSetUnavailableError where the kernels cannot run on it."""
+def require_triton() -> None:
+    """Raises KernelSetUnavailableError where it is not installed. Does not import it."""
     if importlib.util.find_spec("triton") is None:
         raise KernelSetUnavailableError('Triton is not installed; `pip install "quantgate[gpu]"` brings it')
+
+
+def find_device() -> Device:
+    """The current device of torch. Raises KernelSetUnavailableError where the kernels cannot run on it."""
+    require_triton()
     if interpreted():
         return INTERPRETER
     if not torch.cuda.is_available():

@@ -1,4 +1,8 @@
-"""`python -m quantgate_kernels.gpu.ahead sm90`: compiles the catalogues, writes a line of JSON for each kernel."""
+"""`python -m quantgate_kernels.gpu.ahead sm90 [KERNEL]`: compiles the catalogues, a line of JSON for each kernel.
+
+KERNEL: a part of the names of the kernels that are wanted. What does not compile is a line with its `problem`, its
+traceback on standard error, and exit code 1 in the end. After each case a line says how many are `done` of `all`.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,41 @@ import dataclasses
 import json
 import multiprocessing
 import sys
+import traceback
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from quantgate_kernels.gpu.ahead.catalogue import cases
-from quantgate_kernels.gpu.ahead.inspection import inspect
+from quantgate_kernels.gpu.ahead.catalogue import Case, cases
+from quantgate_kernels.gpu.ahead.inspection import Failed, Inspected, inspect
 from quantgate_kernels.gpu.ahead.linear_catalogue import linear_cases
 
 
-def main(architecture: str) -> None:
+def main(architecture: str, kernel: str = "") -> int:
     """A process for each processor: a kernel compiles on one alone. Forked, they need not import torch and Triton."""
+    failed = False
+    every = [*cases(), *linear_cases()]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        for kernels in pool.map(partial(inspect, architecture=architecture), [*cases(), *linear_cases()]):
+        for done, kernels in enumerate(pool.map(partial(_inspect, architecture, kernel), every), start=1):
             for inspected in kernels:
-                sys.stdout.write(json.dumps(dataclasses.asdict(inspected)) + "\n")
+                failed |= isinstance(inspected, Failed)
+                _write(dataclasses.asdict(inspected))
+            _write({"done": done, "all": len(every)})
+    return int(failed)
 
 
-main(sys.argv[1])
+def _inspect(architecture: str, kernel: str, case: Case) -> list[Inspected] | list[Failed]:
+    try:
+        return inspect(case, architecture, lambda name: kernel in name)
+    except Exception as error:  # noqa: BLE001 - whatever a compiler raises is this case's result; the others go on
+        sys.stderr.write(f"{case.name}:\n{traceback.format_exc()}")
+        first = next((line for line in str(error).splitlines() if line.strip()), "")
+        return [Failed(case.name, architecture, f"{type(error).__name__}: {first}".removesuffix(": "))]
+
+
+def _write(document: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -44,22 +45,39 @@ class CompileOnlyDriver:
         return type_name
 
 
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """arguments: as the launcher gave them, by the names that the kernel has for them."""
+
+    kernel: str
+    arguments: Mapping[str, Any]
+    compiled: Any
+
+
 @contextmanager
-def compile_only(architecture: str) -> Iterator[list[Any]]:
-    """Gives the list of compiled kernels that launches inside add to, one a launch. Tensors may be on `meta`."""
-    compiled: list[Any] = []
+def compile_only(architecture: str, wanted: Callable[[str], bool] = lambda _kernel: True) -> Iterator[list[Launched]]:
+    """Gives the list that launches inside add to, one each. Tensors may be on `meta`.
+
+    wanted: whether a kernel of that name is compiled at all; those that are not are not in the list.
+    """
+    launched: list[Launched] = []
     run, active = JITFunction.run, driver._active
 
     def compile_instead(kernel: Any, *arguments: Any, **named: Any) -> Any:
+        name = kernel.fn.__name__
+        if not wanted(name):
+            return None
         # Triton remembers kernels by the number of the device, not by its architecture.
         kernel.device_caches.clear()
-        compiled.append(run(kernel, *arguments, **{**named, "warmup": True}))
-        return compiled[-1]
+        compiled = run(kernel, *arguments, **{**named, "warmup": True})
+        by_name = dict(zip(kernel.arg_names, arguments, strict=False)) | named
+        launched.append(Launched(name, by_name, compiled))
+        return compiled
 
     driver.set_active(CompileOnlyDriver(target_of(architecture)))
     JITFunction.run = compile_instead
     try:
-        yield compiled
+        yield launched
     finally:
         JITFunction.run = run
         driver._active = active

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from quantgate_kernels.gpu.ahead.catalogue import Case
 from quantgate_kernels.gpu.ahead.compile_only import compile_only
 from quantgate_kernels.gpu.ahead.facts import KernelFacts
 from quantgate_kernels.gpu.ahead.nvidia_code import facts_of_cubin
+from quantgate_kernels.gpu.ahead.published import Roofline, roofline
+from quantgate_kernels.gpu.ahead.work import KernelWork, work_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +25,39 @@ class Inspected:
     variant: str
     num_warps: int
     facts: KernelFacts
+    work: KernelWork
+    roofline: Roofline
 
 
-def inspect(case: Case, architecture: str) -> list[Inspected]:
-    """Each kernel that the case launches, in the order of the launches."""
-    with compile_only(architecture) as compiled:
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """problem: the first line of what was raised."""
+
+    case: str
+    architecture: str
+    problem: str
+
+
+def inspect(case: Case, architecture: str, wanted: Callable[[str], bool]) -> list[Inspected]:
+    """Each kernel that the case launches and whose name is wanted, in the order of the launches."""
+    with compile_only(architecture, wanted) as launches:
         case.launch(architecture)
-    return [
-        Inspected(
-            kernel=kernel.metadata.name,
-            case=case.name,
-            architecture=architecture,
-            variant=kernel.hash,
-            num_warps=kernel.metadata.num_warps,
-            facts=_facts(kernel),
+    inspected = []
+    for launch in launches:
+        work = work_of(launch.kernel, launch.arguments)
+        inspected.append(
+            Inspected(
+                kernel=launch.kernel,
+                case=case.name,
+                architecture=architecture,
+                variant=launch.compiled.hash,
+                num_warps=launch.compiled.metadata.num_warps,
+                facts=_facts(launch.compiled),
+                work=work,
+                roofline=roofline(work, architecture),
+            )
         )
-        for kernel in compiled
-    ]
+    return inspected
 
 
 _known: dict[str, KernelFacts] = {}
