@@ -28,7 +28,11 @@ def print_survey(survey: KernelSurvey, console: Console) -> None:
         kernels = [row for row in survey.kernels if row["architecture"] == architecture]
         failed = [row for row in survey.failed if row["architecture"] == architecture]
         console.print(_title(architecture, survey.triton), style="bold", highlight=False)
-        console.print(_table(kernels, failed, SHARED_MEMORY[architecture]))
+        console.print(_table(kernels, SHARED_MEMORY[architecture]))
+        for row in failed:
+            # A line of its own, as wide as it is: in a cell it would be folded.
+            words = f"{row['case']}: does not compile: {row['problem']}"
+            console.print(words, style="bold red", markup=False, highlight=False, soft_wrap=True)
         console.print()
     console.print(NOTES, markup=False, highlight=False, end="")
 
@@ -50,7 +54,7 @@ def _title(architecture: str, triton: str) -> str:
     )
 
 
-def _table(kernels: list[dict[str, Any]], failed: list[dict[str, Any]], shared_limit: int) -> Table:
+def _table(kernels: list[dict[str, Any]], shared_limit: int) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("kernel, configuration, launch", overflow="fold")
     for name in ("registers", "spills", "shared"):
@@ -63,8 +67,6 @@ def _table(kernels: list[dict[str, Any]], failed: list[dict[str, Any]], shared_l
         table.add_row(Text(name, style="bold"))
         for row in rows:
             table.add_row(*_cells(row, shared_limit))
-    for row in failed:
-        table.add_row(Text(f"{row['case']}: does not compile: {row['problem']}", style="bold red"))
     return table
 
 
