@@ -1,0 +1,123 @@
+"""Products with codes of 4 and 8 bits, and what belongs to them, against float64 or to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import torch
+from benchmarks.on_gpu.checked import Check, Compared, same
+from benchmarks.on_gpu.place import Place
+from tests.gpu.float64_linear import FLOAT32_SUMS
+from torch import Tensor
+
+from quantgate_kernels.gpu.code_words import words_of_int4, words_of_int8
+from quantgate_kernels.gpu.dequantize import dequantize
+from quantgate_kernels.gpu.linear_int8 import linear_int8
+from quantgate_kernels.gpu.linear_words import linear_words
+from quantgate_kernels.gpu.quantize_tokens import quantize_tokens
+from quantgate_kernels.int4_packing import pack_groups
+from quantgate_kernels.types import Int8ChannelWeight, Int8DynamicWeight, dtype_name
+from quantgate_kernels.word_weight import WordWeight
+
+DTYPES = (torch.float16, torch.bfloat16)
+GROUPS: tuple[int | None, ...] = (32, 64, 128, None)
+"""Inputs that share a scale of codes of 4 bits; None: codes of 8, one scale a channel."""
+
+
+def product_checks(rows: Sequence[int], shapes: Sequence[tuple[int, int]]) -> Iterator[Check]:
+    """shapes: (outputs, inputs)."""
+    for dtype in DTYPES:
+        for outputs, inputs in shapes:
+            for group in GROUPS:
+                weight, meant = word_weight(outputs, inputs, group, dtype)
+                form = "int8 weights" if group is None else f"int4 weights in groups of {group}"
+                name = f"{dtype_name(dtype)}, {form}, {outputs} x {inputs}"
+                for count in rows:
+                    x = _random_rows(count, inputs, dtype)
+                    for deterministic in (False, True):
+                        yield Check(
+                            "W8A16" if group is None else "W4A16",
+                            f"{name}, {count} rows{', deterministic' * deterministic}",
+                            partial(_by_words, x, weight, deterministic),
+                            partial(_compare_product, x, meant),
+                        )
+                yield Check("dequantize", name, partial(_dequantize, weight), partial(_compare_numbers, meant, dtype))
+            yield from _int8_checks(rows, outputs, inputs, dtype)
+
+
+def word_weight(outputs: int, inputs: int, group: int | None, dtype: torch.dtype) -> tuple[WordWeight, Tensor]:
+    """With what its codes stand for in float64; of groups, rounded once to the dtype that is multiplied."""
+    generator = torch.Generator().manual_seed(2)
+    if group is None:
+        codes = torch.randint(-127, 128, (outputs, inputs), generator=generator, dtype=torch.int8)
+        scales = (torch.rand(outputs, generator=generator) + 0.1).to(dtype)
+        return words_of_int8(Int8ChannelWeight(codes, scales)), codes.double() * scales.double()[:, None]
+    codes = torch.randint(0, 16, (outputs, inputs), generator=generator, dtype=torch.uint8)
+    scales = (torch.rand(outputs, inputs // group, generator=generator) + 0.1).to(dtype)
+    meant = ((codes.double() - 8) * scales.double().repeat_interleave(group, 1)).to(dtype).double()
+    return words_of_int4(pack_groups(codes, scales, group)), meant
+
+
+def _random_rows(rows: int, inputs: int, dtype: torch.dtype) -> Tensor:
+    return torch.randn(rows, inputs, generator=torch.Generator().manual_seed(1)).to(dtype)
+
+
+def _by_words(x: Tensor, weight: WordWeight, deterministic: bool, place: Place) -> list[Tensor]:
+    x, weight = x.to(place.torch_device), place.put(weight)
+    return [linear_words(x, weight, place.architecture, place.processors, deterministic=deterministic)]
+
+
+def _compare_product(x: Tensor, meant: Tensor, results: Sequence[Tensor]) -> list[Compared]:
+    """Within half a step of its dtype and the rounding of sums in float32, as the tests allow it."""
+    exact, number = x.double() @ meant.t(), torch.finfo(x.dtype)
+    magnitudes = x.double().abs() @ meant.abs().t()
+    allowed = exact.abs() * number.eps * 0.51 + magnitudes * FLOAT32_SUMS + number.smallest_normal * number.eps
+    return [Compared("product", results[0], exact, allowed)]
+
+
+def _dequantize(weight: WordWeight, place: Place) -> list[Tensor]:
+    return [dequantize(place.put(weight))]
+
+
+def _compare_numbers(meant: Tensor, dtype: torch.dtype, results: Sequence[Tensor]) -> list[Compared]:
+    return [same("numbers", results[0], meant.to(dtype))]
+
+
+def _int8_checks(rows: Sequence[int], outputs: int, inputs: int, dtype: torch.dtype) -> Iterator[Check]:
+    generator = torch.Generator().manual_seed(3)
+    codes = torch.randint(-127, 128, (outputs, inputs), generator=generator, dtype=torch.int8)
+    weight = Int8DynamicWeight(codes, torch.rand(outputs, generator=generator) * 0.1)
+    for count in rows:
+        x = (_random_rows(count, inputs, torch.float32) * torch.logspace(-3, 0, count)[:, None]).to(dtype)
+        name = f"{dtype_name(dtype)}, {outputs} x {inputs}, {count} rows"
+        yield Check("W8A8", name, partial(_by_codes, x, weight), partial(_compare_codes_product, x, weight))
+        yield Check("quantize tokens", name, partial(_quantize, x), partial(_compare_codes, x))
+
+
+def _by_codes(x: Tensor, weight: Int8DynamicWeight, place: Place) -> list[Tensor]:
+    return [linear_int8(x.to(place.torch_device), place.put(weight), place.architecture, place.processors)]
+
+
+def _quantize(x: Tensor, place: Place) -> list[Tensor]:
+    return list(quantize_tokens(x.to(place.torch_device)))
+
+
+def _defined_codes(x: Tensor) -> tuple[Tensor, Tensor]:
+    """As `reference/int8_rows.py` defines them, by quotients in float64: (codes int8, scales float32)."""
+    scales = (x.double().abs().amax(1) / 127).float()
+    quotients = (x.double() / scales.double()[:, None]).float().double()
+    return quotients.round().clamp(-127, 127).nan_to_num(0.0).to(torch.int8), scales
+
+
+def _compare_codes(x: Tensor, results: Sequence[Tensor]) -> list[Compared]:
+    codes, scales = _defined_codes(x)
+    return [same("codes", results[0], codes), same("scales", results[1], scales)]
+
+
+def _compare_codes_product(x: Tensor, weight: Int8DynamicWeight, results: Sequence[Tensor]) -> list[Compared]:
+    codes, row_scales = _defined_codes(x)
+    # Whole numbers of up to 53 bits, so that the order of their sums says nothing.
+    sums = codes.double() @ weight.codes.double().t()
+    exact = (sums.float() * (row_scales[:, None] * weight.scales)).to(x.dtype)
+    return [same("product", results[0], exact)]

@@ -1,0 +1,56 @@
+"""Where there is no GPU: the same model on no memory, its weights in bytes, and its steps compiled."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import torch
+from benchmarks.on_gpu.engine_speed import LOAD, EngineSpeed
+from benchmarks.on_gpu.llama import BLOCK_SIZE
+from benchmarks.on_gpu.place import Place, launching
+from benchmarks.on_gpu.random_llama import random_llama
+
+from quantgate_engine.executor.kv_format import KVFormat
+from quantgate_engine.model.config import read_decoder_config
+from quantgate_engine.model.decoder import Decoder
+from quantgate_engine.model.loader import WeightLoader
+from quantgate_engine.quant.schemes import find_scheme
+from quantgate_kernels.gpu import kernels as triton_set
+from quantgate_kernels.kernel_set import KernelSet
+from quantgate_kernels.step_rows import StepRows
+
+
+def engine_layout(scheme: str, place: Place) -> tuple[list[EngineSpeed], list[str]]:
+    """Rows without times, and the kernels that the steps launch."""
+    decoder = _decoder(scheme, place)
+    cache = KVFormat(torch.float16).allocate(decoder.config, BLOCK_SIZE, BLOCK_SIZE, place.torch_device)
+    weight_bytes = decoder.weights.stored_bytes()
+    rows: list[EngineSpeed] = []
+    kernels: set[str] = set()
+    decodes = [("decode", batch, 1, LOAD.context + LOAD.answer) for batch in LOAD.batches]
+    for phase, batch, new, context in (("prefill", 1, LOAD.prompt, LOAD.prompt), *decodes):
+        with launching(place) as names, torch.inference_mode():
+            decoder.best_tokens(decoder.hidden_states(_rows(batch, new, context), cache))
+        kernels.update(names)
+        rows += [EngineSpeed(scheme, phase, batch, graphs, weight_bytes) for graphs in (False, True)]
+    return rows, sorted(kernels)
+
+
+def _decoder(scheme: str, place: Place) -> Decoder:
+    chosen, device = find_scheme(scheme), place.torch_device
+    precision = chosen.precision(device)
+    with random_llama(device) as folder:
+        config = read_decoder_config(folder.path)
+        weights = WeightLoader(config, chosen, precision, _kernels(place), device).load(folder.path)
+    return Decoder(config, weights, _kernels(place), precision.compute, LOAD.prompt + BLOCK_SIZE)
+
+
+def _kernels(place: Place) -> KernelSet:
+    with patch.object(triton_set, "find_device", lambda: place.kernel_device):
+        return triton_set.TritonKernels()
+
+
+def _rows(batch: int, new: int, context: int) -> StepRows:
+    blocks = tuple(range(-(-context // BLOCK_SIZE)))
+    starts = [new * index for index in range(batch + 1)]
+    return StepRows([0] * (new * batch), starts, [context] * batch, [blocks] * batch, BLOCK_SIZE)
