@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.output_file import output_file
 from benchmarks.practice_executors import COSTS_FILE, MACHINES
 from benchmarks.practice_figures import LIMITS
 from benchmarks.practice_report import print_table, table_document
@@ -71,5 +72,5 @@ def _parse(
     parser.add_argument("--scheme", default="fp16")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--costs", type=Path, default=COSTS_FILE, help="fitted step costs of the simulated executor")
-    parser.add_argument("--output", type=Path, help="where the JSON document goes")
+    parser.add_argument("--output", type=output_file, help="where the JSON document goes")
     return parser.parse_args(arguments)

@@ -20,6 +20,7 @@ from pathlib import Path
 # The modules beside this script are read as parts of `benchmarks`, by the tests too.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.output_file import output_file
 from benchmarks.practice_cost_fit import StepTimes, fit_costs
 from benchmarks.practice_recorder import complete
 from benchmarks.practice_setups import engine_of
@@ -75,7 +76,7 @@ def main() -> None:
     parser.add_argument("--model", default="smollm2-135m-instruct")
     parser.add_argument("--scheme", default="fp16")
     parser.add_argument("--threads", type=int, default=None)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=output_file)
     options = parser.parse_args()
     llm = LLM(options.model, options.scheme, EngineConfig(threads=options.threads, num_kv_blocks=1))
     fit = fit_costs(measure(llm))

@@ -28,6 +28,7 @@ from benchmarks.on_gpu.stages import (
     outcome_of,
     with_limits,
 )
+from benchmarks.output_file import output_file
 from rich.console import Console
 
 from quantgate_kernels.unavailable import KernelSetUnavailableError
@@ -79,7 +80,9 @@ def _options(description: str | None, arguments: Sequence[str] | None) -> argpar
     parser.add_argument(
         "--budget-s", type=float, default=480.0, metavar="SECONDS", help="stages that would pass it are skipped"
     )
-    parser.add_argument("--output", type=Path, help="JSON, written after each stage; else it is printed at the end")
+    parser.add_argument(
+        "--output", type=output_file, help="JSON, written after each stage; else it is printed at the end"
+    )
     return parser.parse_args(arguments)
 
 

@@ -24,6 +24,7 @@ from typing import Any
 # The modules beside this script are read as parts of `benchmarks`, by the tests too.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.output_file import output_file
 from benchmarks.peers.arms import arms_of_width, start_arm
 from benchmarks.peers.bars import FULL_BITS, Width, width_of
 from benchmarks.peers.catalog import ENGINES
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     workload = read_workload()
     if options.in_small:
         workload = workload.in_small()
-    cpus = options.cpus or _first_cpus(options.threads)
+    cpus = options.cpus or usable_cpus()[: options.threads]
     settings = Settings(
         workload=workload,
         rounds=1 if options.in_small else options.rounds,
@@ -82,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             # After each width: an interruption loses one at most.
             options.output.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     print_comparison(document, Console(width=TABLE_WIDTH))
+    if not any(result.ran for results in shown.values() for result in results):
+        sys.exit("No engine has any figures; the sentences above say why.")
 
 
 def tell(text: str) -> None:
@@ -125,9 +128,8 @@ def _circumstances(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _first_cpus(threads: int) -> list[int]:
-    usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
-    return usable[:threads]
+def usable_cpus() -> list[int]:
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def _schemes_of_width(text: str) -> tuple[int, tuple[str, ...]]:
@@ -144,8 +146,10 @@ def _schemes_of_width(text: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _cpus(text: str) -> list[int]:
-    if not all(word.isdecimal() for word in text.split(",")):
-        raise argparse.ArgumentTypeError(f"{text!r} was given where numbers of processors were expected: 0,1")
+    usable = usable_cpus()
+    if not all(word.isdecimal() and int(word) in usable for word in text.split(",")):
+        known = ",".join(map(str, usable))
+        raise argparse.ArgumentTypeError(f"{text!r} was given where numbers of processors were expected, of {known}")
     return [int(word) for word in text.split(",")]
 
 
@@ -178,7 +182,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--no-quality", action="store_true", help="without the comparison with fp32; no bar counts then"
     )
-    parser.add_argument("--output", type=Path, help="where the JSON document goes")
+    parser.add_argument("--output", type=output_file, help="where the JSON document goes")
     options = parser.parse_args(arguments)
     options.schemes = dict(options.schemes)
     return options

@@ -61,7 +61,7 @@ def make_kernel_set(name: str = AUTO, device: str = "cpu", deterministic: bool =
     if name not in KERNEL_SETS:
         raise KeyError(f"unknown kernel set {name!r}; known: {AUTO}, {', '.join(sorted(KERNEL_SETS))}")
     if not _runs_on(name, device):
-        raise KernelSetUnavailableError(f"it does not run on the device {device}; choose {AUTO}")
+        raise KernelSetUnavailableError(f"they do not run on the device {device}; choose {AUTO}")
     makers = DETERMINISTIC_SETS if deterministic else KERNEL_SETS
     if name not in makers:
         with_variants = ", ".join(sorted(DETERMINISTIC_SETS))

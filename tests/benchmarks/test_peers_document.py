@@ -102,6 +102,38 @@ def test_the_workload_is_what_the_bars_speak_of() -> None:
     assert small.active < len(small.batch_prompts)
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--output", "nowhere/found.json"), "'nowhere/found.json' was given where a file in a folder that exists was"),
+        (("--output", "."), "'.' was given where a file in a folder that exists was expected"),
+        (("--cpus", "0,9999"), "'0,9999' was given where numbers of processors were expected, of 0"),
+        (("--cpus", "first"), "'first' was given where numbers of processors were expected"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_measured(
+    words: tuple[str, ...],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(compare, "usable_cpus", lambda: [0, 1])
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_comparison_without_any_figures_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "arms_of_width", lambda *_: [scripted_arm("dies-at-batch")])
+    monkeypatch.setattr(compare, "start_arm", lambda arm, folder, threads: start_scripted(arm, folder.logs))
+    words = ["--widths", "16", "--rounds", "1", "--no-quality", "--folder", str(tmp_path), "--threads", "1"]
+    with pytest.raises(SystemExit, match="No engine has any figures"):
+        main(words)
+
+
 def test_the_script_measures_and_writes_what_ran_and_what_did_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

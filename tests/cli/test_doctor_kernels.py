@@ -66,7 +66,10 @@ def test_without_triton_the_extra_is_named(run_doctor, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--kernels", "--arch", "sm_91"), "--arch is 'sm_91'; the kernels have tables for sm80, sm90, sm100, gfx942."),
+        (
+            ("--kernels", "--arch", "sm_91"),
+            "--arch is 'sm_91'; the kernels have tables for sm_80, sm_90, sm_100, gfx94",
+        ),
         (("--kernels", "--kernel", "nothing"), "--kernel is 'nothing', which is in no kernel's name; there are decode"),
         (("--arch", "sm_90"), "--arch and --kernel choose among the kernels of --kernels; add it."),
         (("--kernel", "decode"), "--arch and --kernel choose among the kernels of --kernels; add it."),

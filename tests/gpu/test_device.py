@@ -54,5 +54,5 @@ def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cpu_takes_it_in_the_interpreter_alone() -> None:
-    with pytest.raises(KernelSetUnavailableError, match="does not run on the device cpu"):
+    with pytest.raises(KernelSetUnavailableError, match="do not run on the device cpu"):
         make_kernel_set(TRITON, "cpu")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -71,7 +73,7 @@ def test_the_names_of_settings_are_those_of_the_registry() -> None:
 def test_auto_takes_the_compiled_set_and_a_device_without_one_the_reference() -> None:
     assert make_kernel_set().name == "cpu"
     assert make_kernel_set(AUTO, "cuda").name == "reference"
-    with pytest.raises(KernelSetUnavailableError, match="does not run on the device cuda"):
+    with pytest.raises(KernelSetUnavailableError, match="do not run on the device cuda"):
         make_kernel_set("cpu", "cuda")
 
 
@@ -103,6 +105,48 @@ def test_what_is_in_the_cache_is_not_compiled_again(
     assert sorted((tmp_path / "kernels").iterdir()) == sorted((first, changed))
 
 
+def cut(library: Path) -> None:
+    library.write_bytes(library.read_bytes()[: library.stat().st_size // 2])
+
+
+def spoil(library: Path) -> None:
+    content = bytearray(library.read_bytes())
+    content[len(content) // 2] ^= 1
+    library.write_bytes(content)
+
+
+def unmark(library: Path) -> None:
+    library.write_bytes(library.read_bytes()[:-1])
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", [cut, spoil, unmark], ids=lambda damage: damage.__name__)
+def test_a_damaged_library_is_compiled_anew_and_not_loaded(
+    damage: Callable[[Path], None], tiny_source: Path, tmp_path: Path
+) -> None:
+    library = build.build_library(tmp_path / "kernels")
+    whole = library.stat().st_size
+    damage(library)
+    assert build.build_library(tmp_path / "kernels") == library
+    assert library.stat().st_size == whole
+    program = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).quantgate_answer())"
+    loaded = subprocess.run([sys.executable, "-c", program, str(library)], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "42"
+
+
+@needs_compiler
+def test_what_a_killed_process_left_half_written_goes_after_a_day(tiny_source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    old, young = folder / ".cpu-a.x.partial", folder / ".cpu-b.y.partial"
+    for partial in (old, young):
+        partial.write_bytes(b"")
+    day_before = time.time() - build.ABANDONED_AFTER_S - 60
+    os.utime(old, (day_before, day_before))
+    built = build.build_library(folder)
+    assert sorted(folder.iterdir()) == sorted((built, young))
+
+
 @needs_compiler
 def test_a_compiler_that_does_not_know_the_machine_compiles_for_any(
     tiny_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -127,9 +171,12 @@ def test_two_processes_may_build_at_once(tiny_source: Path, tmp_path: Path) -> N
 
 
 FAILURES = {
-    "no compiler": ("/nowhere/c++", r"no C\+\+ compiler was found \(tried CXX=/nowhere/c\+\+\); install"),
-    "a compiler that fails": ("SCRIPT", "could not compile them .error: the disk is tired"),
-    "a compiler that writes rubbish": ("RUBBISH", "the compiled kernels cannot be loaded"),
+    "no compiler": ("/nowhere/c++", r"no C\+\+ compiler was found \(tried CXX=/nowhere/c\+\+\); correct or unset CXX"),
+    "no command": ('c++ "', "CXX is 'c\\+\\+ \"', no command .No closing quotation.; correct or unset it"),
+    "a compiler that fails": ("error: the disk is tired", "could not compile them .error: the disk is tired"),
+    "a full disk": ("ld: final link failed: No space left on device", "found no space left for them in .*; free some"),
+    "a compiler that writes rubbish": ("RUBBISH", "could not compile them .*: (invalid ELF header|file too short)"),
+    "a compiler that writes nothing": ("NOTHING", "could not compile them .*: file too short"),
 }
 
 
@@ -138,12 +185,11 @@ def test_without_compiled_kernels_the_reference_runs_and_one_sentence_says_why(
     failure: str, fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     program, message = FAILURES[failure]
-    if program == "SCRIPT":
-        body = '[ "$1" = --version ] && exec echo 1.0; echo "error: the disk is tired" >&2; exit 1'
-        program = compiler_script(tmp_path, body)
-    elif program == "RUBBISH":
-        body = '[ "$1" = --version ] && exec echo 1.0; for last; do true; done; echo rubbish > "$last"'
-        program = compiler_script(tmp_path, body)
+    bodies = {"RUBBISH": 'for last; do true; done; echo rubbish > "$last"', "NOTHING": "exit 0"}
+    if " " in program and "c++" not in program:
+        bodies[program] = f'echo "{program}" >&2; exit 1'
+    if program in bodies:
+        program = compiler_script(tmp_path, f'[ "$1" = --version ] && exec echo 1.0; {bodies[program]}')
     monkeypatch.setenv("CXX", program)
     with caplog.at_level(logging.WARNING):
         assert [make_kernel_set().name for _ in range(3)] == ["reference"] * 3

@@ -54,7 +54,8 @@ def chosen_architectures(wanted: Sequence[str]) -> list[str]:
     names = [name.lower().replace("_", "") for name in wanted]
     for given, name in zip(wanted, names, strict=True):
         if name not in ARCHITECTURES:
-            raise ConfigurationError(f"--arch is {given!r}; the kernels have tables for {', '.join(ARCHITECTURES)}.")
+            known = ", ".join(name.replace("sm", "sm_") for name in ARCHITECTURES)
+            raise ConfigurationError(f"--arch is {given!r}; the kernels have tables for {known}.")
     return list(dict.fromkeys(names)) or list(ARCHITECTURES)
 
 

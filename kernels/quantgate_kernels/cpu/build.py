@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import hashlib
 import os
 import platform
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from quantgate_kernels.cache_root import cache_root
 from quantgate_kernels.cpu.compiler import Compiler, find_compiler
+from quantgate_kernels.cpu.seal import is_sealed, seal
 from quantgate_kernels.unavailable import KernelSetUnavailableError
 
+NO_SPACE = os.strerror(errno.ENOSPC)
 SOURCE = Path(__file__).parent / "source"
 CPU_INFO = Path("/proc/cpuinfo")
 COMPILE_TIMEOUT_S = 300
+ABANDONED_AFTER_S = 24 * 3600
+"""A half-written library of that age belongs to a process that was killed."""
 
 # `omp simd` asks for vectorised loops and needs no OpenMP runtime; see parallel.h for the threads. GCC's note that
 # vector types pass differently without their instructions concerns calls between libraries, and there are none.
@@ -39,7 +47,8 @@ def build_library(folder: Path | None = None) -> Path:
     """The shared library for this machine, compiled where `folder` (a place in the cache by default) lacks it.
 
     Its name holds a hash of sources, compiler, flags and processor, so that a change of any of them is a new file; it
-    is written under another name and renamed, so that two processes may build it at once.
+    is written under another name and renamed, so that two processes may build it at once. A file that is not whole (a
+    copy that broke off, say) is made anew: to load it would end the process without a word.
     Raises KernelSetUnavailableError where it cannot be compiled or stored.
     """
     compiler = find_compiler()
@@ -47,7 +56,7 @@ def build_library(folder: Path | None = None) -> Path:
     complaint = ""
     for flags in FLAG_CHOICES:
         library = folder / f"cpu-{_fingerprint(compiler, flags)}.so"
-        if library.exists():
+        if is_sealed(library):
             return library
         complaint = _compile(compiler, flags, library)
         if not complaint:
@@ -107,19 +116,36 @@ def _compile(compiler: Compiler, flags: tuple[str, ...], library: Path) -> str:
         ) from error
     os.close(descriptor)
     partial = Path(name)
+    _remove_abandoned(library.parent)
     try:
         with tempfile.TemporaryDirectory(prefix="quantgate-kernels-") as objects:
             units = compile_units((*compiler.command, *flags), Path(objects))
             _run([*compiler.command, *flags, "-shared", *map(str, units), "-o", name])
+        # Whatever calls itself a compiler: only what can be loaded is kept.
+        ctypes.CDLL(name)
+        seal(partial)
         partial.chmod(0o755)
         partial.replace(library)
     except subprocess.CalledProcessError as error:
-        return next((line.strip() for line in error.stderr.splitlines() if "error" in line), f"exit {error.returncode}")
+        lines = [line.strip() for line in error.stderr.splitlines()]
+        if any(NO_SPACE in line for line in lines):
+            raise KernelSetUnavailableError(
+                f"the compiler found no space left for them in {library.parent} or in {tempfile.gettempdir()}; free "
+                "some, or set QUANTGATE_CACHE or TMPDIR to a folder that has it"
+            ) from error
+        return next((line for line in lines if "error" in line), f"exit {error.returncode}")
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
     finally:
         partial.unlink(missing_ok=True)
     return ""
+
+
+def _remove_abandoned(folder: Path) -> None:
+    for partial in folder.glob(".cpu-*.partial"):
+        with suppress(OSError):
+            if time.time() - partial.stat().st_mtime > ABANDONED_AFTER_S:
+                partial.unlink()
 
 
 def _run(command: list[str]) -> None:

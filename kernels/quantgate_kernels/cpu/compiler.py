@@ -26,14 +26,18 @@ def find_compiler() -> Compiler:
 
     Raises KernelSetUnavailableError where there is none that runs.
     """
-    wanted = os.environ.get("CXX")
-    candidates = [tuple(shlex.split(wanted))] if wanted else [(name,) for name in COMPILERS]
+    wanted = os.environ.get("CXX", "").strip()
+    try:
+        candidates = [tuple(shlex.split(wanted))] if wanted else [(name,) for name in COMPILERS]
+    except ValueError as error:
+        raise KernelSetUnavailableError(f"CXX is {wanted!r}, no command ({error}); correct or unset it") from error
     for program, *arguments in filter(None, candidates):
         path = shutil.which(program)
         if path is not None and (version := _version(path)) is not None:
             return Compiler((path, *arguments), version)
     tried = f"CXX={wanted}" if wanted else ", ".join(COMPILERS)
-    raise KernelSetUnavailableError(f"no C++ compiler was found (tried {tried}); install g++ or clang++")
+    advice = "correct or unset CXX" if wanted else "install g++ or clang++"
+    raise KernelSetUnavailableError(f"no C++ compiler was found (tried {tried}); {advice}")
 
 
 def _version(path: str) -> str | None:
