@@ -67,7 +67,7 @@ def launching(place: Place) -> Iterator[list[str]]:
         return
     with _compile_only(place.architecture) as compiled:
         yield names
-    names += [f"{kernel.metadata.name}:{kernel.hash[:12]}" for kernel in compiled]
+    names += [f"{launched.kernel}:{launched.compiled.hash[:12]}" for launched in compiled]
 
 
 def _compile_only(architecture: str) -> AbstractContextManager[list[Any]]:
