@@ -18,6 +18,9 @@ STEP_TOKENS = 2048
 COMPUTE_BATCH_TOKENS = 512
 """llama.cpp splits a step into parts of so many tokens; its default."""
 
+CELLS_TOO = True
+"""What `llama_memory_clear` is told: forget the contents of the cache, not only whose they are."""
+
 
 def gguf(kind: str) -> Step:
     target = f"models/llama-{kind}.gguf"
@@ -106,7 +109,7 @@ class LlamaCpp:
     def _run(self, context: Any, prompts: list[list[int]], tokens: int, active: int) -> tuple[list[Sequence], float]:
         """Each step decodes one token of every running sequence and takes in the prompts that still fit."""
         memory = self._llama.llama_get_memory(context)
-        self._llama.llama_memory_clear(memory, True)  # noqa: FBT003 - a C function: the cells too
+        self._llama.llama_memory_clear(memory, CELLS_TOO)
         waiting = list(range(len(prompts)))
         slots = list(range(active))
         running: list[Sequence] = []

@@ -79,5 +79,5 @@ class Quantgate:
         return self._params(max_tokens=tokens, ignore_eos=True)
 
 
-def load(precision: str, threads: int, workload: Workload, models: Path) -> Engine:  # noqa: ARG001 - no peer's model
+def load(precision: str, threads: int, workload: Workload, _models: Path) -> Engine:
     return Quantgate(DESCRIPTION.precision(precision).name, threads, workload.active)

@@ -70,7 +70,7 @@ class CudaAccelerator:
     @cached_property
     def _recording_stream(self) -> torch.cuda.Stream:
         """One for all recordings: libraries keep a workspace for each stream, of tens of megabytes."""
-        return torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        return torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]  # torch has no types for it
 
     def free_bytes(self) -> int:
         torch.cuda.empty_cache()
