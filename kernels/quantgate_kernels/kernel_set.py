@@ -12,6 +12,18 @@ from quantgate_kernels.step_program import StepProgram
 from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight, StoredWeight
 
 
+class DrawTokens(Protocol):
+    """logits float32 [R, vocab] -> int64 [R]: of each row the token that wins by the noise of (seed, position).
+
+    temperatures and min_p (0: cuts nothing) float32 [R]; seeds, whose bits are those of an unsigned number, and
+    positions int64 [R]. Of rows with a logit that is not finite, any token.
+    """
+
+    def __call__(
+        self, logits: Tensor, temperatures: Tensor, min_p: Tensor, seeds: Tensor, positions: Tensor
+    ) -> Tensor: ...
+
+
 class KernelSet(Protocol):
     """Hot operations of a decoder step; rows are tokens, T of them.
 
@@ -20,13 +32,12 @@ class KernelSet(Protocol):
 
     recordable: whether a decode step may be recorded and replayed (a CUDA graph) over other numbers in the same
     tensors: so in a batch of one new token each, the set makes tensors of other tensors alone, and takes from the
-    batch's host copies nothing but how to divide the work. draws: whether there is `draw_tokens`.
+    batch's host copies nothing but how to divide the work.
     """
 
     name: str
     paths: dict[str, str]
     recordable: bool = False
-    draws: bool = False
 
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
         """The form in which this set multiplies rows of dtype `compute` by `weight`.
@@ -81,12 +92,7 @@ class KernelSet(Protocol):
         """x [R, hidden] -> logits float32 [R, vocab], not rounded to x's dtype: at least the best ones of each row."""
         ...
 
-    def draw_tokens(
-        self, logits: Tensor, temperatures: Tensor, min_p: Tensor, seeds: Tensor, positions: Tensor
-    ) -> Tensor:
-        """logits float32 [R, vocab] -> int64 [R]: of each row the token that wins by the noise of (seed, position).
-
-        temperatures and min_p (0: cuts nothing) float32 [R]; seeds, whose bits are those of an unsigned number, and
-        positions int64 [R]. Of rows with a logit that is not finite, any token.
-        """
-        raise NotImplementedError
+    @property
+    def draws(self) -> DrawTokens | None:
+        """How tokens are drawn where their logits are; None where the set does not, and the host draws."""
+        return None

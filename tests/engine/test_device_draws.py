@@ -17,13 +17,12 @@ from quantgate_engine.executor.torch_executor import TorchExecutor
 from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_engine.sampling.draw import draw_token
 from quantgate_engine.sampling_params import SamplingParams
+from quantgate_kernels.kernel_set import DrawTokens
 from quantgate_kernels.types import DenseWeight
 
 
 class DrawingReference(RecordableReference):
     """Draws by the engine's own code; row 1 overflows where it is told to."""
-
-    draws = True
 
     def __init__(self, *, overflows: bool = False) -> None:
         super().__init__()
@@ -37,7 +36,11 @@ class DrawingReference(RecordableReference):
             logits[1, 7] = torch.inf
         return logits
 
-    def draw_tokens(
+    @property
+    def draws(self) -> DrawTokens:
+        return self._draw_tokens
+
+    def _draw_tokens(
         self, logits: Tensor, temperatures: Tensor, min_p: Tensor, seeds: Tensor, positions: Tensor
     ) -> Tensor:
         self.drawn_rows.append(len(logits))

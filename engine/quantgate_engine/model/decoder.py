@@ -10,7 +10,7 @@ from torch import Tensor
 from quantgate_engine.model.batch_tensors import build_batch
 from quantgate_engine.model.config import DecoderConfig
 from quantgate_engine.model.rope import RotaryTable
-from quantgate_kernels.kernel_set import KernelSet
+from quantgate_kernels.kernel_set import DrawTokens, KernelSet
 from quantgate_kernels.layers import DecoderShape, DecoderWeights, HeadNorm
 from quantgate_kernels.step_program import NO_BEST_TOKEN
 from quantgate_kernels.step_rows import StepRows
@@ -101,16 +101,16 @@ class Decoder:
         return best.where(greatest.isfinite() & lengths.isfinite(), NO_BEST_TOKEN)
 
     @property
-    def draws(self) -> bool:
-        """Whether there is `drawn_tokens`; see `KernelSet.draws`."""
-        return self._program is None and self._kernels.draws
+    def draws(self) -> DrawTokens | None:
+        """See `KernelSet.draws`; for `drawn_tokens`."""
+        return None if self._program is not None else self._kernels.draws
 
     def drawn_tokens(
-        self, hidden: Tensor, temperatures: Tensor, min_p: Tensor, seeds: Tensor, positions: Tensor
+        self, draw: DrawTokens, hidden: Tensor, temperatures: Tensor, min_p: Tensor, seeds: Tensor, positions: Tensor
     ) -> Tensor:
-        """[R, hidden] -> int64 [R]: see `KernelSet.draw_tokens`; NO_BEST_TOKEN where a logit is NaN or infinite."""
+        """[R, hidden] -> int64 [R]: as `draw` says; NO_BEST_TOKEN where a logit is NaN or infinite."""
         logits = self.logits(hidden)
-        drawn = self._kernels.draw_tokens(logits, temperatures, min_p, seeds, positions)
+        drawn = draw(logits, temperatures, min_p, seeds, positions)
         # The sum of a row with such a logit is one too, and takes no memory of the logits' size as a test of each does.
         return drawn.where(logits.sum(dim=-1).isfinite(), NO_BEST_TOKEN)
 

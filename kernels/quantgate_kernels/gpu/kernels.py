@@ -17,6 +17,7 @@ from quantgate_kernels.gpu.rms_norm import rms_norm
 from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
 from quantgate_kernels.gpu.silu_and_mul import silu_and_mul
 from quantgate_kernels.gpu.split_sizes import split_size
+from quantgate_kernels.kernel_set import DrawTokens
 from quantgate_kernels.reference.deterministic import DeterministicReferenceKernels
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.reference.paged_rows import path_over
@@ -28,7 +29,6 @@ class TritonKernels(ReferenceKernels):
 
     name = "triton"
     recordable = True
-    draws = True
     deterministic = False
 
     def __init__(self) -> None:
@@ -88,8 +88,12 @@ class TritonKernels(ReferenceKernels):
         launch = decode_launch(self._device.architecture, cache.keys.element_size(), head_dim)
         return split_size(sequences, kv_heads, longest, self._device.processors, launch.num_warps)
 
+    @property
     @override
-    def draw_tokens(
+    def draws(self) -> DrawTokens:
+        return self._draw_tokens
+
+    def _draw_tokens(
         self, logits: Tensor, temperatures: Tensor, min_p: Tensor, seeds: Tensor, positions: Tensor
     ) -> Tensor:
         self.paths["draw_tokens"] = PATH

@@ -33,10 +33,11 @@ class DeviceDraws:
         None where the host has to draw: the kernel set does not, or a row is cut to its top_k or top_p, which asks for
         the order of its tokens, or has a token forced on it.
         """
-        if not self._decoder.draws or not all(map(_is_plain, rows)):
+        draw = self._decoder.draws
+        if draw is None or not all(map(_is_plain, rows)):
             return None
         seeds, positions, temperatures, min_p = self._sent(rows)
-        drawn = self._decoder.drawn_tokens(hidden, temperatures, min_p, seeds, positions)
+        drawn = self._decoder.drawn_tokens(draw, hidden, temperatures, min_p, seeds, positions)
         tokens: list[int] = self._transfer.read(drawn).tolist()
         return tokens
 
