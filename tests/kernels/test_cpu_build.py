@@ -105,18 +105,24 @@ def test_what_is_in_the_cache_is_not_compiled_again(
     assert sorted((tmp_path / "kernels").iterdir()) == sorted((first, changed))
 
 
+def replace(library: Path, content: bytes) -> None:
+    """As a new file: this process has loaded the old one, and would die of a change under it when it ends."""
+    library.unlink()
+    library.write_bytes(content)
+
+
 def cut(library: Path) -> None:
-    library.write_bytes(library.read_bytes()[: library.stat().st_size // 2])
+    replace(library, library.read_bytes()[: library.stat().st_size // 2])
 
 
 def spoil(library: Path) -> None:
     content = bytearray(library.read_bytes())
     content[len(content) // 2] ^= 1
-    library.write_bytes(content)
+    replace(library, bytes(content))
 
 
 def unmark(library: Path) -> None:
-    library.write_bytes(library.read_bytes()[:-1])
+    replace(library, library.read_bytes()[:-1])
 
 
 @needs_compiler
