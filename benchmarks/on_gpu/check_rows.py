@@ -77,7 +77,7 @@ COPIES = [(7, 0), (2, 5), (7, 3)]
 
 def _copy(cache: Tensor, place: Place) -> list[Tensor]:
     copied = cache.to(place.torch_device, copy=True)
-    copy_blocks(copied, copied, torch.tensor(COPIES, dtype=torch.int32).to(place.torch_device))
+    copy_blocks(copied[None], copied[None], torch.tensor(COPIES, dtype=torch.int32).to(place.torch_device))
     return [copied]
 
 

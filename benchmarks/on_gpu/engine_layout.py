@@ -23,7 +23,7 @@ from quantgate_kernels.step_rows import StepRows
 def engine_layout(scheme: str, place: Place) -> tuple[list[EngineSpeed], list[str]]:
     """Rows without times, and the kernels that the steps launch."""
     decoder = _decoder(scheme, place)
-    cache = KVFormat(torch.float16).allocate(decoder.config, BLOCK_SIZE, BLOCK_SIZE, place.torch_device)
+    cache = KVFormat(torch.float16).allocate(decoder.config, BLOCK_SIZE, BLOCK_SIZE, place.torch_device).layers
     weight_bytes = decoder.weights.stored_bytes()
     rows: list[EngineSpeed] = []
     kernels: set[str] = set()

@@ -92,7 +92,7 @@ def _copy(blocks: int, place: Place) -> tuple[Call, list[Call]]:
     def by_torch() -> Tensor:
         return cache.index_copy_(0, written, cache.index_select(0, read))
 
-    return partial(copy_blocks, cache, cache, pairs), [by_torch]
+    return partial(copy_blocks, cache[None], cache[None], pairs), [by_torch]
 
 
 def _draw(rows: int, place: Place) -> tuple[Call, list[Call]]:

@@ -92,6 +92,14 @@ class KernelSet(Protocol):
         """x [R, hidden] -> logits float32 [R, vocab], not rounded to x's dtype: at least the best ones of each row."""
         ...
 
+    def copy_blocks(self, source: Tensor, target: Tensor, pairs: Tensor) -> None:
+        """source and target [parts, blocks, ...], alike but for their number of blocks; pairs int32 [N, 2].
+
+        Copies all parts of block pairs[n, 0] to block pairs[n, 1]. The copies run side by side: no block is written
+        twice, and none is read that another copy writes.
+        """
+        ...
+
     @property
     def draws(self) -> DrawTokens | None:
         """How tokens are drawn where their logits are; None where the set does not, and the host draws."""

@@ -67,7 +67,6 @@ class TapeAccelerator:
     """Implements `Accelerator`. What stood on the device while a step ran is spoilt when the step is over."""
 
     device = torch.device("cpu")
-    pins_memory = False
 
     def __init__(self, free_bytes: int = 1 << 30, peak_bytes: int = 0) -> None:
         self.recorded: list[TapedWork] = []

@@ -63,11 +63,13 @@ def rows_alone(_architecture: str) -> None:
 
 
 def copy(_architecture: str) -> None:
-    cache, staged = meta_cache(HEAD_DIM, torch.bfloat16).keys, meta(17, 16, KV_HEADS, HEAD_DIM)
-    for count in (1, 2, 16):
-        pairs = meta(count, 2, dtype=torch.int32)
-        copy_blocks(cache, cache, pairs)
-        copy_blocks(cache, staged, pairs)
+    for blocks, staged in ((1, 1), (16, 2), (4097, 17)):
+        pool = meta(64, blocks, 16, KV_HEADS, HEAD_DIM)
+        by_block = meta(staged, 64, 16, KV_HEADS, HEAD_DIM).transpose(0, 1)
+        pairs = meta(staged, 2, dtype=torch.int32)
+        copy_blocks(pool, pool, pairs)
+        copy_blocks(pool, by_block, pairs)
+        copy_blocks(by_block, pool, pairs)
 
 
 def linear(architecture: str) -> None:

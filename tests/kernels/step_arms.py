@@ -109,7 +109,7 @@ def by_program(model: Model, functions: StepFunctions) -> Forward:
 
 def cache_of(model: Model, blocks: int, kv_dtype: KVDtypeName, dtype: torch.dtype) -> tuple[KVLayer, ...]:
     """Nothing may be read that was not written: numbers are NaN, and so are the scales of codes."""
-    cache = KV_FORMATS[kv_dtype](dtype).allocate(model.config, blocks, BLOCK_SIZE, CPU)
+    cache = KV_FORMATS[kv_dtype](dtype).allocate(model.config, blocks, BLOCK_SIZE, CPU).layers
     for layer in cache:
         for tensor in layer.tensors():
             tensor.fill_(77 if tensor.dtype == torch.int8 else float("nan"))

@@ -1,24 +1,31 @@
-"""Copies of whole KV blocks: forks on the device, and swaps between it and host memory."""
+"""Copies of whole KV blocks in the host's memory: forks, and swaps to the part that holds them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from torch import Tensor
 
 from quantgate_engine.executor.base import BlockCopy, CopyKind
-from quantgate_kernels.types import KVLayer
+
+CarryOut = Callable[[Sequence[BlockCopy]], None]
+"""Carries copies out in their order, each in all layers; see `Executor.copy_blocks`."""
 
 
-def copy_blocks(copies: Sequence[BlockCopy], device: Sequence[KVLayer], host: Sequence[KVLayer]) -> None:
-    """Carries `copies` out in their order, each in all layers. Bound: 2 x bytes of a block, read and written.
+class HostBlockCopies:
+    """Block by block: a block of a layer is a stretch of memory, which is copied as fast as memory goes."""
 
-    On a GPU they are only begun here: whatever comes after them on it finds them done, the next copies too.
-    """
-    places = {
-        CopyKind.FORK: (device, device),
-        CopyKind.SWAP_OUT: (device, host),
-        CopyKind.SWAP_IN: (host, device),
-    }
-    for copy in copies:
-        for source, target in zip(*places[copy.kind], strict=True):
-            for read, written in zip(source.tensors(), target.tensors(), strict=True):
-                written[copy.target].copy_(read[copy.source], non_blocking=True)
+    def __init__(self, pool: Sequence[Tensor], swapped: Sequence[Tensor]) -> None:
+        """Planes of the pool and of the blocks that are swapped out: see `KVPlane`."""
+        self._places = {
+            CopyKind.FORK: (pool, pool),
+            CopyKind.SWAP_OUT: (pool, swapped),
+            CopyKind.SWAP_IN: (swapped, pool),
+        }
+
+    def __call__(self, copies: Sequence[BlockCopy]) -> None:
+        """Bound: 2 x bytes of a block, read and written."""
+        for copy in copies:
+            for source, target in zip(*self._places[copy.kind], strict=True):
+                for read, written in zip(source, target, strict=True):
+                    written[copy.target].copy_(read[copy.source])

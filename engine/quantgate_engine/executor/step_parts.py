@@ -6,7 +6,9 @@ import logging
 from typing import NamedTuple
 
 from quantgate_engine.config import EngineConfig
+from quantgate_engine.executor.block_copies import CarryOut, HostBlockCopies
 from quantgate_engine.executor.device.accelerator import Accelerator
+from quantgate_engine.executor.device.device_block_copies import DeviceBlockCopies, StagedBlocks
 from quantgate_engine.executor.device.device_draws import DeviceDraws
 from quantgate_engine.executor.device.device_steps import DeviceSteps
 from quantgate_engine.executor.device.graph_shapes import graph_contexts, graph_sequences
@@ -25,7 +27,7 @@ class StepParts(NamedTuple):
     draws: DeviceDraws | None
     num_blocks: int
     cache: tuple[KVLayer, ...]
-    host_cache: tuple[KVLayer, ...]
+    copy_blocks: CarryOut
 
 
 def parts_on_host(decoder: Decoder, config: EngineConfig, kv_format: KVFormat, max_context_tokens: int) -> StepParts:
@@ -34,10 +36,9 @@ def parts_on_host(decoder: Decoder, config: EngineConfig, kv_format: KVFormat, m
     num_blocks = block_count(config, max_context_tokens)
     # Again, because by now the weights have taken their share, and other engines over them theirs.
     require_cache_fits(config, model, kv_format, num_blocks, HOST)
-    cache = kv_format.allocate(model, num_blocks, size, HOST)
-    return StepParts(
-        decoder, None, num_blocks, cache, kv_format.allocate(model, config.preemption.host_blocks, size, HOST)
-    )
+    pool = kv_format.allocate(model, num_blocks, size, HOST)
+    swapped = kv_format.allocate(model, config.preemption.host_blocks, size, HOST)
+    return StepParts(decoder, None, num_blocks, pool.layers, HostBlockCopies(pool.planes, swapped.planes))
 
 
 def parts_on_device(
@@ -46,17 +47,18 @@ def parts_on_device(
     """Raises ConfigurationError where the largest step and the caches do not fit into memory."""
     model, size = decoder.config, config.block_size
     steps = DeviceSteps(decoder, accelerator)
+    staged = StagedBlocks(kv_format.planes(model, size), config.preemption.host_blocks, accelerator)
     recorded = config.cuda_graphs and decoder.can_be_recorded
     num_blocks = pool_blocks(
         steps, accelerator, config, model, kv_format, max_context_tokens=max_context_tokens, recorded=recorded
     )
     require_cache_fits(config, model, kv_format, num_blocks, accelerator.device)
     spare_block = num_blocks
-    cache = kv_format.allocate(model, num_blocks + 1, size, accelerator.device)
-    host_cache = kv_format.allocate(model, config.preemption.host_blocks, size, HOST, pinned=accelerator.pins_memory)
+    pool = kv_format.allocate(model, num_blocks + 1, size, accelerator.device)
+    copies = DeviceBlockCopies(decoder.kernels, accelerator, pool.planes, staged, config.preemption.host_blocks)
     if recorded:
-        _record(steps, cache, config, min(max_context_tokens, num_blocks * size), spare_block)
-    return StepParts(steps, steps.draws, num_blocks, cache, host_cache)
+        _record(steps, pool.layers, config, min(max_context_tokens, num_blocks * size), spare_block)
+    return StepParts(steps, steps.draws, num_blocks, pool.layers, copies)
 
 
 def _record(

@@ -13,7 +13,6 @@ from quantgate_engine.config import EngineConfig
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.base import BlockCopy, NoToken, SampledToken, ScheduledSequence, TokenScore
 from quantgate_engine.executor.batch_input import rows_of
-from quantgate_engine.executor.block_copies import copy_blocks
 from quantgate_engine.executor.device.accelerator import Accelerator
 from quantgate_engine.executor.device.choice import chosen_device, shown_device
 from quantgate_engine.executor.device.cuda_accelerator import CudaAccelerator
@@ -80,7 +79,7 @@ class TorchExecutor:
             parts = parts_on_host(decoder, config, kv_format, self.max_context_tokens)
         else:
             parts = parts_on_device(decoder, config, kv_format, self.max_context_tokens, accelerator)
-        self._steps, self._draws_there, self.num_blocks, self._cache, self._host_cache = parts
+        self._steps, self._draws_there, self.num_blocks, self._cache, self._copy_blocks = parts
         self._lock = ForkLock()
         self._teacher_forcing = TeacherForcing(
             decoder,
@@ -156,7 +155,7 @@ class TorchExecutor:
 
     def copy_blocks(self, copies: tuple[BlockCopy, ...]) -> None:
         with self._lock, torch.inference_mode(), as_memory_errors():
-            copy_blocks(copies, self._cache, self._host_cache)
+            self._copy_blocks(copies)
 
     def execute(self, sequences: tuple[ScheduledSequence, ...]) -> list[SampledToken | NoToken | None]:
         if not sequences:
@@ -239,7 +238,7 @@ class TorchExecutor:
         return [_taken(sequence, token) for sequence, token in zip(draw.sequences, best, strict=True)]
 
     def _allocate(self, blocks: int) -> tuple[KVLayer, ...]:
-        return self._kv_format.allocate(self._decoder.config, blocks, self.block_size, self._device)
+        return self._kv_format.allocate(self._decoder.config, blocks, self.block_size, self._device).layers
 
 
 def _kernel_set(config: EngineConfig, device: torch.device) -> KernelSet:

@@ -30,7 +30,7 @@ class Decoder:
     ) -> None:
         self.config = config
         self.weights = weights
-        self._kernels = kernels
+        self.kernels = kernels
         self._compute_dtype = compute_dtype
         self._scale = config.head_dim**-0.5
         rotation = config.rope.rotation(config.head_dim, max_positions)
@@ -42,7 +42,7 @@ class Decoder:
     @property
     def can_be_recorded(self) -> bool:
         """Whether `layers` of a decode step may be recorded and replayed; see `KernelSet.recordable`."""
-        return self._program is None and self._kernels.recordable
+        return self._program is None and self.kernels.recordable
 
     def hidden_states(
         self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None = None
@@ -63,7 +63,7 @@ class Decoder:
     def layers(self, token_ids: Tensor, batch: AttentionBatch, cache: Sequence[KVLayer]) -> Tensor:
         """`hidden_states` of all rows, one operation after another: token_ids int64 [T], and the rest of the step."""
         cos, sin = self._rope.lookup(batch.positions)
-        kernels, eps = self._kernels, self.config.rms_norm_eps
+        kernels, eps = self.kernels, self.config.rms_norm_eps
         assert isinstance(self.weights.embedding, DenseWeight)
         residual = self.weights.embedding.weight.index_select(0, token_ids).to(self._compute_dtype)
         branch: Tensor | None = None
@@ -89,8 +89,8 @@ class Decoder:
         """
         if self._program is not None:
             return self._program.logits(hidden)
-        normalised, _ = self._kernels.rms_norm(hidden, self.weights.final_norm, self.config.rms_norm_eps)
-        return self._kernels.head(normalised, self.weights.head, exact=exact)
+        normalised, _ = self.kernels.rms_norm(hidden, self.weights.final_norm, self.config.rms_norm_eps)
+        return self.kernels.head(normalised, self.weights.head, exact=exact)
 
     def best_tokens(self, hidden: Tensor) -> Tensor:
         """[R, hidden] -> int64 [R]: the argmax of each row's logits, NO_BEST_TOKEN where something overflowed."""
@@ -103,7 +103,7 @@ class Decoder:
     @property
     def draws(self) -> DrawTokens | None:
         """See `KernelSet.draws`; for `drawn_tokens`."""
-        return None if self._program is not None else self._kernels.draws
+        return None if self._program is not None else self.kernels.draws
 
     def drawn_tokens(
         self, draw: DrawTokens, hidden: Tensor, temperatures: Tensor, min_p: Tensor, seeds: Tensor, positions: Tensor
@@ -141,14 +141,14 @@ class Decoder:
 
     def _add_and_norm(self, residual: Tensor, branch: Tensor | None, weight: Tensor) -> tuple[Tensor, Tensor]:
         if branch is None:
-            return self._kernels.rms_norm(residual, weight, self.config.rms_norm_eps)
-        return self._kernels.rms_norm(branch, weight, self.config.rms_norm_eps, residual)
+            return self.kernels.rms_norm(residual, weight, self.config.rms_norm_eps)
+        return self.kernels.rms_norm(branch, weight, self.config.rms_norm_eps, residual)
 
     def _norm_heads(self, qkv: Tensor, norm: HeadNorm) -> Tensor:
         """qkv [T, (heads + 2 kv_heads) * head_dim]: normalises each query head and each key head on its own."""
         config, eps = self.config, self.config.rms_norm_eps
         sizes = (config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim)
         query, key, value = torch.split(qkv, [*sizes, sizes[1]], dim=-1)
-        query, _ = self._kernels.rms_norm(query.reshape(-1, config.head_dim), norm.query, eps)
-        key, _ = self._kernels.rms_norm(key.reshape(-1, config.head_dim), norm.key, eps)
+        query, _ = self.kernels.rms_norm(query.reshape(-1, config.head_dim), norm.query, eps)
+        key, _ = self.kernels.rms_norm(key.reshape(-1, config.head_dim), norm.key, eps)
         return torch.cat((query.view(-1, sizes[0]), key.view(-1, sizes[1]), value), dim=-1)

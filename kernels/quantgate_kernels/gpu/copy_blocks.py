@@ -12,30 +12,38 @@ from quantgate_kernels.gpu.launch_table import COPY
 WORD = torch.int32
 
 
-@triton.jit(do_not_specialize_on_alignment=["pairs"])
+@triton.jit(
+    do_not_specialize=["source_part", "source_block", "target_part", "target_block"],
+    do_not_specialize_on_alignment=["pairs"],
+)
 def copy_blocks_kernel(
-    source: tl.tensor, target: tl.tensor, pairs: tl.tensor, WORDS: tl.constexpr, TILE: tl.constexpr
+    source: tl.tensor,
+    target: tl.tensor,
+    pairs: tl.tensor,
+    source_part: tl.tensor,
+    source_block: tl.tensor,
+    target_part: tl.tensor,
+    target_block: tl.tensor,
+    WORDS: tl.constexpr,
+    TILE: tl.constexpr,
 ) -> None:
-    """One program: some words of one block.
+    """One program: some words of one part of one block. Steps from part to part and block to block are in WORDS.
 
     Bound: reads and writes the bytes of each block once.
     """
-    pair = tl.program_id(0)
-    read = tl.load(pairs + 2 * pair).to(tl.int64)
-    written = tl.load(pairs + 2 * pair + 1).to(tl.int64)
+    pair, part = tl.program_id(0), tl.program_id(2).to(tl.int64)
+    read = part * source_part + tl.load(pairs + 2 * pair).to(tl.int64) * source_block
+    written = part * target_part + tl.load(pairs + 2 * pair + 1).to(tl.int64) * target_block
     words = tl.program_id(1) * TILE + tl.arange(0, TILE)
     there = words < WORDS
     tl.store(target + written * WORDS + words, tl.load(source + read * WORDS + words, mask=there), mask=there)
 
 
 def copy_blocks(source: Tensor, target: Tensor, pairs: Tensor) -> None:
-    """source and target [blocks, ...], alike but for their number of blocks; pairs int32 [N, 2]: block read, written.
-
-    The copies run side by side: no block is written twice, and none is read that another copy writes. A block's bytes
-    are a multiple of four.
-    """
-    read, written = (tensor.view(tensor.shape[0], -1).view(WORD) for tensor in (source, target))
-    words = read.shape[1]
-    copy_blocks_kernel[(pairs.shape[0], triton.cdiv(words, COPY.tile))](
-        read, written, pairs, WORDS=words, TILE=COPY.tile, **COPY.options()
+    """See `KernelSet.copy_blocks`. The bytes of a part of a block are a multiple of four, and lie together."""
+    read, written = (tensor.view(*tensor.shape[:2], -1).view(WORD) for tensor in (source, target))
+    parts, words = read.shape[0], read.shape[2]
+    steps = [stride // words for tensor in (read, written) for stride in tensor.stride()[:2]]
+    copy_blocks_kernel[(pairs.shape[0], triton.cdiv(words, COPY.tile), parts)](
+        read, written, pairs, *steps, WORDS=words, TILE=COPY.tile, **COPY.options()
     )

@@ -7,6 +7,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from quantgate_kernels.gpu.attention_plan import AttentionPlans
+from quantgate_kernels.gpu.copy_blocks import copy_blocks
 from quantgate_kernels.gpu.decode_attention import decode_attention
 from quantgate_kernels.gpu.device import find_device
 from quantgate_kernels.gpu.draw_tokens import draw_tokens
@@ -87,6 +88,11 @@ class TritonKernels(ReferenceKernels):
         _, _, kv_heads, head_dim = cache.keys.shape
         launch = decode_launch(self._device.architecture, cache.keys.element_size(), head_dim)
         return split_size(sequences, kv_heads, longest, self._device.processors, launch.num_warps)
+
+    @override
+    def copy_blocks(self, source: Tensor, target: Tensor, pairs: Tensor) -> None:
+        self.paths["copy_blocks"] = PATH
+        copy_blocks(source, target, pairs)
 
     @property
     @override

@@ -84,6 +84,11 @@ class ReferenceKernels(KernelSet):
         product = multiply(x, weight, self.paths)
         return product if bias is None else product + bias
 
+    def copy_blocks(self, source: Tensor, target: Tensor, pairs: Tensor) -> None:
+        self.paths["copy_blocks"] = "torch"
+        read, written = pairs.long().unbind(1)
+        target.index_copy_(1, written, source.index_select(1, read))
+
     def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
         assert isinstance(weight, DenseWeight)
         return head_logits(x, weight, self.paths, exact=exact)

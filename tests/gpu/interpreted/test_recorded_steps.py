@@ -11,8 +11,10 @@ from tests.engine.device_arm import answers, assert_same, config
 from tests.engine.tape_accelerator import Tape, TapeAccelerator, TapedWork
 from tests.engine.tiny_model import save_tiny_model
 
+from quantgate_engine.executor.base import BlockCopy, CopyKind
 from quantgate_engine.executor.torch_executor import TorchExecutor
 from quantgate_engine.kv.settings import KVDtypeName
+from quantgate_engine.scheduler.preemption.settings import PreemptionSettings
 
 
 class RepeatedWork(TapedWork):
@@ -48,6 +50,23 @@ def test_tokens_are_those_of_plain_steps(kv_dtype: KVDtypeName, deterministic: b
     assert_same(answers(executor, settings)[0], answers(plain, settings)[0])
     assert accelerator.replays >= 8
     assert executor.info.kernel_paths["draw_tokens"] == "triton"
+
+
+@pytest.mark.parametrize("kv_dtype", ["auto", "int8"])
+def test_forks_and_swaps_move_whole_blocks(kv_dtype: KVDtypeName, tmp_path: Path) -> None:
+    folder, _ = save_tiny_model(tmp_path)
+    swap = PreemptionSettings(mode="swap", host_blocks=3)
+    settings = config(kernel_set="triton", kv_dtype=kv_dtype, num_kv_blocks=4, cuda_graphs=False, preemption=swap)
+    executor = TorchExecutor.load(folder, "fp32", settings, accelerator=TapeAccelerator())
+    tensors = [tensor for layer in executor._cache for tensor in layer.tensors()]
+    for place, tensor in enumerate(tensors):
+        for block in range(4):
+            tensor[block] = 10 * place + block
+    moves = [(CopyKind.SWAP_OUT, 0, 2), (CopyKind.SWAP_OUT, 3, 1), (CopyKind.FORK, 2, 0), (CopyKind.SWAP_IN, 2, 3)]
+    executor.copy_blocks(tuple(BlockCopy("r", *move) for move in moves))
+    for place, tensor in enumerate(tensors):
+        assert [set((block - 10 * place).flatten().tolist()) for block in tensor[:4]] == [{2}, {1}, {2}, {0}]
+    assert executor.info.kernel_paths["copy_blocks"] == "triton"
 
 
 @pytest.mark.parametrize("deterministic", [False, True])

@@ -19,16 +19,15 @@ class RecordedWork(Protocol):
 
 
 class Accelerator(Protocol):
-    """Work that is handed to it is done in order; it goes on while the host does something else.
-
-    pins_memory: whether copies from and to memory of the host wait for nothing where that is pinned.
-    """
+    """Work that is handed to it is done in order; it goes on while the host does something else."""
 
     device: torch.device
-    pins_memory: bool
 
     def staging(self, num_bytes: int) -> Tensor:
-        """uint8 [num_bytes] of the host, pinned where that helps."""
+        """uint8 [num_bytes] of the host, pinned where that helps: copies between it and the device then go on alone.
+
+        It may be let go while one is under way, and is handed to the next who asks when that is done.
+        """
         ...
 
     def memory(self, num_bytes: int) -> Tensor:

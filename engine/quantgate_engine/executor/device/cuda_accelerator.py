@@ -31,8 +31,6 @@ def _energy_counter(device: torch.device) -> Joules:
 class CudaAccelerator:
     """Implements `Accelerator` on the current stream of one GPU."""
 
-    pins_memory = True
-
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self._energy = _energy_counter(device)

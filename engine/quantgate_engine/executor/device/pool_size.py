@@ -78,7 +78,7 @@ def _peak_bytes(
     """What the step with the most tokens, sequences and context needs, whole logits of every sequence with it."""
     sequences, size = config.max_active_requests, config.block_size
     rows = largest_step(config.max_step_tokens, sequences, context, size)
-    cache = kv_format.allocate(model, 1, size, accelerator.device)
+    cache = kv_format.allocate(model, 1, size, accelerator.device).layers
     last_rows = [start - 1 for start in rows.query_starts[1:]]
 
     def work() -> None:

@@ -123,5 +123,5 @@ def _draw(_architecture: str) -> None:
 
 
 def _copy(dtype: torch.dtype, _architecture: str) -> None:
-    blocks = meta(BLOCKS, BLOCK_SIZE, KV_HEADS, *(() if dtype == torch.float32 else (128,)), dtype=dtype)
+    blocks = meta(2, BLOCKS, BLOCK_SIZE, KV_HEADS, *(() if dtype == torch.float32 else (128,)), dtype=dtype)
     copy_blocks(blocks, blocks, meta(3, 2, dtype=torch.int32))

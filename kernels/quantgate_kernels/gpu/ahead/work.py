@@ -113,7 +113,7 @@ def _gate(arguments: Arguments) -> KernelWork:
 
 def _copy(arguments: Arguments) -> KernelWork:
     pairs, source = arguments["pairs"], arguments["source"]
-    block = _bytes(source) // source.shape[0]
+    block = _bytes(source) // source.shape[1]
     return KernelWork(f"{pairs.shape[0]} blocks of {block} bytes", 2 * pairs.shape[0] * block)
 
 
