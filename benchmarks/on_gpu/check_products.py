@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import torch
 from benchmarks.on_gpu.checked import Check, Compared, same
+from benchmarks.on_gpu.kernel_set import kernels_for
 from benchmarks.on_gpu.place import Place
 from tests.gpu.float64_linear import FLOAT32_SUMS
 from torch import Tensor
@@ -17,12 +19,15 @@ from quantgate_kernels.gpu.linear_int8 import linear_int8
 from quantgate_kernels.gpu.linear_words import linear_words
 from quantgate_kernels.gpu.quantize_tokens import quantize_tokens
 from quantgate_kernels.int4_packing import pack_groups
-from quantgate_kernels.types import Int8ChannelWeight, Int8DynamicWeight, dtype_name
+from quantgate_kernels.types import Int8ChannelWeight, Int8DynamicWeight, ReorderedWeight, dtype_name
 from quantgate_kernels.word_weight import WordWeight
 
 DTYPES = (torch.float16, torch.bfloat16)
 GROUPS: tuple[int | None, ...] = (32, 64, 128, None)
 """Inputs that share a scale of codes of 4 bits; None: codes of 8, one scale a channel."""
+
+REORDERED_GROUPS: tuple[int | None, ...] = (128, None)
+"""With inputs in an order of their own: the group says nothing of how rows are gathered."""
 
 
 def product_checks(rows: Sequence[int], shapes: Sequence[tuple[int, int]]) -> Iterator[Check]:
@@ -31,8 +36,7 @@ def product_checks(rows: Sequence[int], shapes: Sequence[tuple[int, int]]) -> It
         for outputs, inputs in shapes:
             for group in GROUPS:
                 weight, meant = word_weight(outputs, inputs, group, dtype)
-                form = "int8 weights" if group is None else f"int4 weights in groups of {group}"
-                name = f"{dtype_name(dtype)}, {form}, {outputs} x {inputs}"
+                name = f"{dtype_name(dtype)}, {_form(group)}, {outputs} x {inputs}"
                 for count in rows:
                     x = _random_rows(count, inputs, dtype)
                     for deterministic in (False, True):
@@ -44,6 +48,11 @@ def product_checks(rows: Sequence[int], shapes: Sequence[tuple[int, int]]) -> It
                         )
                 yield Check("dequantize", name, partial(_dequantize, weight), partial(_compare_numbers, meant, dtype))
             yield from _int8_checks(rows, outputs, inputs, dtype)
+            yield from _reordered_checks(rows, outputs, inputs, dtype)
+
+
+def _form(group: int | None) -> str:
+    return "int8 weights" if group is None else f"int4 weights in groups of {group}"
 
 
 def word_weight(outputs: int, inputs: int, group: int | None, dtype: torch.dtype) -> tuple[WordWeight, Tensor]:
@@ -85,14 +94,22 @@ def _compare_numbers(meant: Tensor, dtype: torch.dtype, results: Sequence[Tensor
 
 
 def _int8_checks(rows: Sequence[int], outputs: int, inputs: int, dtype: torch.dtype) -> Iterator[Check]:
-    generator = torch.Generator().manual_seed(3)
-    codes = torch.randint(-127, 128, (outputs, inputs), generator=generator, dtype=torch.int8)
-    weight = Int8DynamicWeight(codes, torch.rand(outputs, generator=generator) * 0.1)
+    weight = _code_weight(outputs, inputs)
     for count in rows:
-        x = (_random_rows(count, inputs, torch.float32) * torch.logspace(-3, 0, count)[:, None]).to(dtype)
+        x = _rows_for_codes(count, inputs, dtype)
         name = f"{dtype_name(dtype)}, {outputs} x {inputs}, {count} rows"
         yield Check("W8A8", name, partial(_by_codes, x, weight), partial(_compare_codes_product, x, weight))
         yield Check("quantize tokens", name, partial(_quantize, x), partial(_compare_codes, x))
+
+
+def _code_weight(outputs: int, inputs: int) -> Int8DynamicWeight:
+    generator = torch.Generator().manual_seed(3)
+    codes = torch.randint(-127, 128, (outputs, inputs), generator=generator, dtype=torch.int8)
+    return Int8DynamicWeight(codes, torch.rand(outputs, generator=generator) * 0.1)
+
+
+def _rows_for_codes(rows: int, inputs: int, dtype: torch.dtype) -> Tensor:
+    return (_random_rows(rows, inputs, torch.float32) * torch.logspace(-3, 0, rows)[:, None]).to(dtype)
 
 
 def _by_codes(x: Tensor, weight: Int8DynamicWeight, place: Place) -> list[Tensor]:
@@ -121,3 +138,28 @@ def _compare_codes_product(x: Tensor, weight: Int8DynamicWeight, results: Sequen
     sums = codes.double() @ weight.codes.double().t()
     exact = (sums.float() * (row_scales[:, None] * weight.scales)).to(x.dtype)
     return [same("product", results[0], exact)]
+
+
+def _reordered_checks(rows: Sequence[int], outputs: int, inputs: int, dtype: torch.dtype) -> Iterator[Check]:
+    """As the kernel set multiplies by them: it gathers rows before the products that are checked by themselves."""
+    order = torch.randperm(inputs, generator=torch.Generator().manual_seed(4)).to(torch.int32)
+    plain = _code_weight(outputs, inputs)
+    by_codes = ReorderedWeight(replace(plain, codes=plain.codes[:, order].contiguous()), order)
+    for count in rows:
+        name = f"{outputs} x {inputs}, {count} rows"
+        x = _random_rows(count, inputs, dtype)
+        for group in REORDERED_GROUPS:
+            words, stored = word_weight(outputs, inputs, group, dtype)
+            meant = torch.empty_like(stored).index_copy_(1, order.long(), stored)
+            run = partial(_by_kernel_set, x, ReorderedWeight(words, order))
+            case = f"{dtype_name(dtype)}, {_form(group)}, {name}"
+            yield Check("reordered inputs", case, run, partial(_compare_product, x, meant))
+        x = _rows_for_codes(count, inputs, dtype)
+        run, compare = partial(_by_kernel_set, x, by_codes), partial(_compare_codes_product, x, plain)
+        yield Check("reordered inputs, W8A8", f"{dtype_name(dtype)}, {name}", run, compare)
+
+
+def _by_kernel_set(
+    x: Tensor, weight: ReorderedWeight[WordWeight] | ReorderedWeight[Int8DynamicWeight], place: Place
+) -> list[Tensor]:
+    return [kernels_for(place).linear(x.to(place.torch_device), place.put(weight))]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import torch
 from benchmarks.on_gpu.engine_speed import LOAD, EngineSpeed
+from benchmarks.on_gpu.kernel_set import kernels_for
 from benchmarks.on_gpu.llama import BLOCK_SIZE
 from benchmarks.on_gpu.place import Place, launching
 from benchmarks.on_gpu.random_llama import random_llama
@@ -15,8 +14,6 @@ from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.decoder import Decoder
 from quantgate_engine.model.loader import WeightLoader
 from quantgate_engine.quant.schemes import find_scheme
-from quantgate_kernels.gpu import kernels as triton_set
-from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.step_rows import StepRows
 
 
@@ -41,13 +38,8 @@ def _decoder(scheme: str, place: Place) -> Decoder:
     precision = chosen.precision(device)
     with random_llama(device) as folder:
         config = read_decoder_config(folder.path)
-        weights = WeightLoader(config, chosen, precision, _kernels(place), device).load(folder.path)
-    return Decoder(config, weights, _kernels(place), precision.compute, LOAD.prompt + BLOCK_SIZE)
-
-
-def _kernels(place: Place) -> KernelSet:
-    with patch.object(triton_set, "find_device", lambda: place.kernel_device):
-        return triton_set.TritonKernels()
+        weights = WeightLoader(config, chosen, precision, kernels_for(place), device).load(folder.path)
+    return Decoder(config, weights, kernels_for(place), precision.compute, LOAD.prompt + BLOCK_SIZE)
 
 
 def _rows(batch: int, new: int, context: int) -> StepRows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import torch
@@ -42,9 +42,14 @@ class Place:
         return self.kernel_device.processors
 
     def put(self, operand: Operand) -> Operand:
-        """A batch, a cache or a weight with all its tensors there."""
+        """A batch, a cache or a weight with all its tensors there, those of a weight inside it too."""
         named = {field.name: getattr(operand, field.name) for field in fields(operand)}
-        moved = {name: part.to(self.torch_device) for name, part in named.items() if isinstance(part, Tensor)}
+        moved: dict[str, Any] = {}
+        for name, part in named.items():
+            if isinstance(part, Tensor):
+                moved[name] = part.to(self.torch_device)
+            elif is_dataclass(part) and not isinstance(part, type):
+                moved[name] = self.put(part)
         return replace(operand, **moved)
 
 

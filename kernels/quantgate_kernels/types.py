@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -146,12 +147,48 @@ class Int4TiledWeight:
         return self.tiles, self.scales_and_zeros
 
 
-LinearWeight = (
+OrderedWeight = (
     DenseWeight | DensePackedWeight | Int8ChannelWeight | Int8DynamicWeight | Int4GroupWeight | Int4TiledWeight
 )
+"""A weight whose inputs stand in the order of the activations."""
+
+Inner = TypeVar("Inner", bound=OrderedWeight | PanelWeight | WordWeight, covariant=True)
 
 
-StoredWeight = LinearWeight | PanelWeight | WordWeight
+@dataclass(frozen=True, slots=True)
+class ReorderedWeight(Generic[Inner]):
+    """A weight whose inputs stand in an order of their own: products with it are those of `x[:, order]` with `weight`.
+
+    GPTQ with act-order quantizes the inputs that matter most first, and its checkpoints say of each input in which
+    group it was (`g_idx`). Sorted by that, the inputs stand in ordinary groups again.
+    order: int32 [in], contiguous; input i of `weight` is input order[i] of the activations, each of them once. What is
+    stacked along the outputs has one order: a product reorders its rows once.
+    """
+
+    weight: Inner
+    order: Tensor
+
+    def __post_init__(self) -> None:
+        if self.order.shape != self.weight.shape[1:] or self.order.dtype != torch.int32:
+            has = f"{dtype_name(self.order.dtype)} {list(self.order.shape)}"
+            raise ValueError(f"the order of a weight with {self.weight.shape[1]} inputs is int32 of these, not {has}")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.weight.shape
+
+    @property
+    def label(self) -> str:
+        return self.weight.label
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return *self.weight.tensors(), self.order
+
+
+LinearWeight = OrderedWeight | ReorderedWeight[OrderedWeight]
+
+
+StoredWeight = LinearWeight | PanelWeight | WordWeight | ReorderedWeight[OrderedWeight | PanelWeight | WordWeight]
 """What a kernel set may keep a weight as."""
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from tests.gpu.triton_processes import INSTALLED, MISSING, TRITONS, run_python
 
-from quantgate_kernels.types import stored_bytes
+from quantgate_kernels.types import Int8DynamicWeight, ReorderedWeight, stored_bytes
 
 needs_triton = pytest.mark.skipif(MISSING[INSTALLED] is not None, reason=str(MISSING[INSTALLED]))
 
@@ -105,6 +105,15 @@ def test_products_move_the_weight_as_it_is_stored(kernel: str) -> None:
     work = products.product_work(kernel, 256, 512, rows=3)
     assert work.bytes_read == stored_bytes(weight) + 2 * 3 * (256 + 512)
     assert work.operations == {"int8" if kernel == "W8A8" else "16-bit": 2 * 3 * 256 * 512}
+
+
+@needs_triton
+def test_a_weight_inside_another_is_moved_too() -> None:
+    place = importlib.import_module("benchmarks.on_gpu.place").nowhere("sm90")
+    codes = Int8DynamicWeight(torch.zeros(3, 4, dtype=torch.int8), torch.ones(3))
+    moved = place.put(ReorderedWeight(codes, torch.arange(4, dtype=torch.int32)))
+    assert isinstance(moved, ReorderedWeight)
+    assert [tensor.device.type for tensor in moved.tensors()] == ["meta"] * 3
 
 
 @needs_triton

@@ -108,7 +108,7 @@ void require(bool holds, const char* what, const char* step, const Shape& shape,
     if (holds) return;
     std::printf("%s, form %d, heads of %d, ffn of %d, %s, %s cache, %d threads: %s\n", step,
                 static_cast<int>(shape.form), static_cast<int>(shape.head_dim), static_cast<int>(shape.ffn),
-                shape.with_biases ? "biases" : "no biases", int8 ? "int8" : "16-bit", threads, what);
+                shape.with_biases ? "biases and orders" : "neither biases nor orders", int8 ? "int8" : "16-bit", threads, what);
     std::exit(1);
 }
 
@@ -173,7 +173,7 @@ int main() {
             // 41 is odd and more than a row has elsewhere: nothing but the product's own zeros follows it.
             for (const int64_t ffn : {24, 33, 41}) {
                 for (const bool additions : {false, true}) {
-                    sanitized::run_all({form, head_dim, ffn, additions, additions});
+                    sanitized::run_all({form, head_dim, ffn, additions, additions, additions});
                 }
             }
         }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "products/panels.h"
@@ -36,6 +37,16 @@ inline std::vector<float> some_floats(int64_t count, float magnitude = 1.0f) {
     std::vector<float> floats(count);
     for (float& number : floats) number = magnitude * (static_cast<float>(next_random() % 1000) / 500.0f - 1.0f);
     return floats;
+}
+
+// Each of so many inputs once, in no order.
+inline std::vector<int32_t> some_order(int64_t count) {
+    std::vector<int32_t> order(count);
+    for (int64_t input = 0; input < count; ++input) {
+        order[input] = static_cast<int32_t>(input);
+        std::swap(order[input], order[next_random() % (input + 1)]);
+    }
+    return order;
 }
 
 // A weight and its memory. What fills a panel's last step has to be zero; what fills the last panel's outputs may be

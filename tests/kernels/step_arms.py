@@ -28,7 +28,7 @@ from quantgate_kernels.cpu.panels import pack
 from quantgate_kernels.layers import DecoderLayer, DecoderShape, DecoderWeights, HeadNorm, Projection, TableWeight
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.step_rows import StepRows
-from quantgate_kernels.types import DenseWeight, KVLayer, LinearWeight, StoredWeight
+from quantgate_kernels.types import DenseWeight, KVLayer, LinearWeight, ReorderedWeight, StoredWeight
 
 CPU = torch.device("cpu")
 SIXTEEN_BIT = Precision(torch.bfloat16, torch.bfloat16)
@@ -172,11 +172,13 @@ def _with_projections(
     )
 
 
-def _widened(weight: StoredWeight, _split: bool) -> StoredWeight:
+def _widened(weight: StoredWeight, split: bool) -> StoredWeight:
     """The same numbers for activations in float32: codes stay codes, and what multiplies them is widened."""
     if isinstance(weight, DenseWeight):
         return DenseWeight(weight.weight.float())
-    return replace(weight, scales=weight.scales.float())  # type: ignore[union-attr]  # plain forms have scales
+    if isinstance(weight, ReorderedWeight):
+        return replace(weight, weight=_widened(weight.weight, split))  # type: ignore[arg-type]  # orders are not nested
+    return replace(weight, scales=weight.scales.float())  # type: ignore[union-attr, arg-type]  # plain forms have scales
 
 
 def _wide_table(table: TableWeight) -> TableWeight:
@@ -184,6 +186,8 @@ def _wide_table(table: TableWeight) -> TableWeight:
 
 
 def _packed(weight: StoredWeight, split: bool) -> StoredWeight:
+    if isinstance(weight, ReorderedWeight):
+        return replace(weight, weight=_packed(weight.weight, split))  # type: ignore[arg-type]  # orders are not nested
     return pack(weight, split=split)  # type: ignore[arg-type]  # plain forms can all be packed
 
 

@@ -21,7 +21,7 @@ constexpr int64_t LAYERS = 2, HIDDEN = 40, HEADS = 4, KV_HEADS = 2, VOCABULARY =
 struct Shape {
     Form form;
     int64_t head_dim, ffn;
-    bool with_biases, with_head_norms;
+    bool with_biases, with_head_norms, with_orders;
 };
 
 // The widest groups that divide the inputs; where none does, codes of 8 bits.
@@ -33,23 +33,26 @@ inline Weight some_weight(Form form, int64_t inputs, int64_t outputs) {
 struct Layer {
     std::vector<float> attention_norm = some_floats(HIDDEN), ffn_norm = some_floats(HIDDEN), query_norm, key_norm;
     Weight query_key_value, attention_output, gate_up, down;
+    std::vector<int32_t> hidden_order = some_order(HIDDEN), attended_order, gated_order;
 
     explicit Layer(const Shape& shape)
         : query_norm(some_floats(shape.head_dim)), key_norm(some_floats(shape.head_dim)),
           query_key_value(some_weight(shape.form, HIDDEN, (HEADS + 2 * KV_HEADS) * shape.head_dim)),
           attention_output(some_weight(shape.form, HEADS * shape.head_dim, HIDDEN)),
-          gate_up(some_weight(shape.form, HIDDEN, 2 * shape.ffn)), down(some_weight(shape.form, shape.ffn, HIDDEN)) {}
+          gate_up(some_weight(shape.form, HIDDEN, 2 * shape.ffn)), down(some_weight(shape.form, shape.ffn, HIDDEN)),
+          attended_order(some_order(HEADS * shape.head_dim)), gated_order(some_order(shape.ffn)) {}
 
     quantgate::LayerWeights view(const Shape& shape, int64_t window) const {
         const bool biased = shape.with_biases;
+        const auto order = [&](const std::vector<int32_t>& own) { return shape.with_orders ? own.data() : nullptr; };
         return {attention_norm.data(),
                 ffn_norm.data(),
                 shape.with_head_norms ? query_norm.data() : nullptr,
                 shape.with_head_norms ? key_norm.data() : nullptr,
-                query_key_value.view(biased),
-                attention_output.view(biased),
-                gate_up.view(biased),
-                down.view(biased),
+                {query_key_value.view(biased), order(hidden_order)},
+                {attention_output.view(biased), order(attended_order)},
+                {gate_up.view(biased), order(hidden_order)},
+                {down.view(biased), order(gated_order)},
                 window};
     }
 };

@@ -12,6 +12,7 @@ from quantgate_kernels.cpu.head_screen import HeadScreen, screen_of
 from quantgate_kernels.cpu.panels import panel_bias
 from quantgate_kernels.layers import Angles, DecoderLayer, DecoderShape, DecoderWeights, Projection
 from quantgate_kernels.panel_weight import PanelWeight
+from quantgate_kernels.types import ReorderedWeight
 
 
 class PanelWeightLayout(ctypes.Structure):
@@ -24,6 +25,13 @@ class PanelWeightLayout(ctypes.Structure):
         ("inputs", ctypes.c_int64),
         ("outputs", ctypes.c_int64),
         ("group_size", ctypes.c_int64),
+    )
+
+
+class ProjectionLayout(ctypes.Structure):
+    _fields_ = (
+        ("weight", PanelWeightLayout),
+        ("order", ctypes.c_void_p),
     )
 
 
@@ -51,10 +59,10 @@ class LayerWeightsLayout(ctypes.Structure):
         ("ffn_norm", ctypes.c_void_p),
         ("query_norm", ctypes.c_void_p),
         ("key_norm", ctypes.c_void_p),
-        ("query_key_value", PanelWeightLayout),
-        ("attention_output", PanelWeightLayout),
-        ("gate_up", PanelWeightLayout),
-        ("down", PanelWeightLayout),
+        ("query_key_value", ProjectionLayout),
+        ("attention_output", ProjectionLayout),
+        ("gate_up", ProjectionLayout),
+        ("down", ProjectionLayout),
         ("window", ctypes.c_int64),
     )
 
@@ -112,9 +120,13 @@ class _Keeper:
             self.panels(screen.codes), self.address(screen.lengths), self.address(screen.losses), screen.longest
         )
 
-    def projection(self, projection: Projection) -> PanelWeightLayout:
-        assert isinstance(projection.weight, PanelWeight)
-        return self.panels(projection.weight, projection.bias)
+    def projection(self, projection: Projection) -> ProjectionLayout:
+        weight, order = projection.weight, None
+        if isinstance(weight, ReorderedWeight):
+            order = weight.order
+            weight = weight.weight
+        assert isinstance(weight, PanelWeight)
+        return ProjectionLayout(self.panels(weight, projection.bias), self.address(order))
 
 
 def lay_out_decoder(weights: DecoderWeights, shape: DecoderShape, angles: Angles) -> LaidOutDecoder:

@@ -17,7 +17,7 @@ from quantgate_kernels.cpu.panels import pack
 from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights, TableWeight
 from quantgate_kernels.panel_weight import PanelWeight
 from quantgate_kernels.step_program import StepProgram
-from quantgate_kernels.types import DenseWeight, LinearWeight, StoredWeight
+from quantgate_kernels.types import DenseWeight, LinearWeight, ReorderedWeight, StoredWeight
 
 STEP_PATH = "cpp step program"
 PANEL_PATH = "cpp, panels"
@@ -39,7 +39,7 @@ class CpuKernels(CpuOperations):
 
     @override
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
-        if compute != torch.bfloat16:
+        if compute != torch.bfloat16 or isinstance(weight, ReorderedWeight):
             return super().stored_form(weight, compute, split=split)
         return pack(weight, split=split)
 
@@ -56,6 +56,8 @@ class CpuKernels(CpuOperations):
             self.paths[f"linear.{label}"] = f"{STEP_PATH}, panels"
         for operation in ("rms_norm", "rope_and_write_kv", "attention", "silu_and_mul", "head"):
             self.paths[operation] = STEP_PATH
+        if any(isinstance(projection.weight, ReorderedWeight) for projection in weights.projections()):
+            self.paths["reorder_inputs"] = STEP_PATH
         return CpuStepProgram(functions, weights, shape, angles)
 
     @override

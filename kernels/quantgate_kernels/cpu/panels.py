@@ -12,12 +12,12 @@ from torch import Tensor
 from quantgate_kernels.huge_pages import WEIGHT_MEMORY
 from quantgate_kernels.int4_packing import ZERO_CODE, unpack_groups
 from quantgate_kernels.panel_weight import PANEL_OUTPUTS, PanelForm, PanelWeight
-from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight, LinearWeight
+from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight, OrderedWeight
 
 UNIT_OUTPUTS = 16
 
 
-def pack(weight: LinearWeight, *, split: bool = False) -> PanelWeight:
+def pack(weight: OrderedWeight, *, split: bool = False) -> PanelWeight:
     """`weight` [out, in], as a scheme makes it, in panels; a dense one must be bfloat16.
 
     INT4 groups must hold a multiple of 8 inputs.

@@ -48,6 +48,9 @@ class TritonKernels(ReferenceKernels):
     def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
         product = self._products.multiply(x, weight)
         if product is None:
+            # Reordered weights too: torch gathers the rows, then one of the products above multiplies. Gathering inside
+            # the products would save that launch, which a recorded step repeats without the host. But every tile of
+            # outputs would gather the rows again, number by number; now they come in wide copies while others multiply.
             return super().linear(x, weight, bias)
         return product if bias is None else product + bias
 

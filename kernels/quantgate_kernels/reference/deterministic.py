@@ -19,7 +19,15 @@ from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.reference.lone_rows import attend_alone, plan_seen_slots, rows_of
 from quantgate_kernels.reference.paged_rows import path_over
 from quantgate_kernels.reference.step_plans import StepPlans
-from quantgate_kernels.types import AttentionBatch, DenseWeight, Int8DynamicWeight, KVLayer, LinearWeight, StoredWeight
+from quantgate_kernels.types import (
+    AttentionBatch,
+    DenseWeight,
+    Int8DynamicWeight,
+    KVLayer,
+    LinearWeight,
+    ReorderedWeight,
+    StoredWeight,
+)
 
 
 class DeterministicReferenceKernels(ReferenceKernels):
@@ -34,6 +42,8 @@ class DeterministicReferenceKernels(ReferenceKernels):
     @override
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
         """As it is: packed forms are multiplied by operators that divide their sums among threads as they like."""
+        if isinstance(weight, ReorderedWeight):
+            return super().stored_form(weight, compute, split=split)
         return weight
 
     @override
@@ -70,8 +80,9 @@ class DeterministicReferenceKernels(ReferenceKernels):
 
     @override
     def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
-        if isinstance(weight, Int8DynamicWeight):
-            # Each of its operations is exact or rounds one number by itself: rows do not meet in it.
+        if isinstance(weight, Int8DynamicWeight | ReorderedWeight):
+            # Each operation of the one is exact or rounds one number by itself, and the other one only moves numbers,
+            # before a product of this set's own: rows do not meet in either.
             return super().linear(x, weight, bias)
         multiply = super().linear
         return torch.cat([multiply(row, weight, bias) for row in rows_of(x)])

@@ -11,12 +11,12 @@ from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights, TableWeight
 from quantgate_kernels.reference.attention import attend, plan_attention
 from quantgate_kernels.reference.head import head_logits
-from quantgate_kernels.reference.linear import multiply, stored_form
+from quantgate_kernels.reference.linear import check_order, multiply, stored_form
 from quantgate_kernels.reference.paged_rows import path_over, write_rows
 from quantgate_kernels.reference.spread import spread
 from quantgate_kernels.reference.step_plans import StepPlans
 from quantgate_kernels.step_program import StepProgram
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight, StoredWeight
+from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight, ReorderedWeight, StoredWeight
 
 
 class ReferenceKernels(KernelSet):
@@ -30,6 +30,11 @@ class ReferenceKernels(KernelSet):
 
     @override
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
+        if isinstance(weight, ReorderedWeight):
+            check_order(weight)
+            stored = self.stored_form(weight.weight, compute, split=split)
+            assert not isinstance(stored, ReorderedWeight)
+            return ReorderedWeight(stored, weight.order)
         return stored_form(weight)
 
     @override
@@ -81,6 +86,9 @@ class ReferenceKernels(KernelSet):
         return F.silu(gate).mul_(up)
 
     def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
+        if isinstance(weight, ReorderedWeight):
+            self.paths["reorder_inputs"] = "torch.index_select"
+            return self.linear(x.index_select(1, weight.order), weight.weight, bias)
         product = multiply(x, weight, self.paths)
         return product if bias is None else product + bias
 

@@ -19,6 +19,8 @@ from quantgate_kernels.types import (
     Int8ChannelWeight,
     Int8DynamicWeight,
     LinearWeight,
+    OrderedWeight,
+    ReorderedWeight,
     StoredWeight,
 )
 
@@ -73,7 +75,7 @@ def multiply(x: Tensor, weight: StoredWeight, paths: dict[str, str]) -> Tensor:
     raise AssertionError(f"no path multiplies {type(weight).__name__}; the last row of a table must take any batch")
 
 
-def stored_form(weight: LinearWeight) -> LinearWeight:
+def stored_form(weight: OrderedWeight) -> OrderedWeight:
     """The one form in which `weight` is kept: the order that torch's fastest product reads, where it has one."""
     if isinstance(weight, DenseWeight) and dense.has_packed_product(weight):
         return dense.pack(weight)
@@ -82,11 +84,22 @@ def stored_form(weight: LinearWeight) -> LinearWeight:
     return weight
 
 
+def check_order(weight: ReorderedWeight[OrderedWeight]) -> None:
+    """Raises ValueError where the order does not hold each input once: kernels read by it without a look at it."""
+    order, inputs = weight.order, weight.shape[1]
+    if not order.is_contiguous():
+        raise ValueError("the order of a weight's inputs must lie in one piece")
+    if not torch.equal(order.sort().values, torch.arange(inputs, dtype=order.dtype, device=order.device)):
+        raise ValueError(f"the order of a weight must hold each of its {inputs} inputs once")
+
+
 def dequantize(weight: LinearWeight) -> Tensor:
     """float32 [out, in]: what the stored form stands for, by definition. Every kernel is checked against it.
 
     Products with an `Int8DynamicWeight` also round their activations: `reference/int8_dynamic.py` defines them.
     """
+    if isinstance(weight, ReorderedWeight):
+        return dequantize(weight.weight).index_select(1, weight.order.argsort())
     if isinstance(weight, DenseWeight):
         return weight.weight.float()
     if isinstance(weight, DensePackedWeight):

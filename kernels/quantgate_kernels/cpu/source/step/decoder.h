@@ -9,10 +9,16 @@
 
 namespace quantgate {
 
+// order: int32 [inputs], input i of the weight is input order[i] of what it multiplies; null: they stand alike.
+struct Projection {
+    PanelWeight weight;
+    const int32_t* order;
+};
+
 // norms: float32 [hidden]; those of heads float32 [head_dim], or none. gate_up is split: 16 gates and 16 ups a panel.
 struct LayerWeights {
     const float *attention_norm, *ffn_norm, *query_norm, *key_norm;
-    PanelWeight query_key_value, attention_output, gate_up, down;
+    Projection query_key_value, attention_output, gate_up, down;
     // The last so many tokens are seen; 0: all.
     int64_t window;
 };

@@ -86,14 +86,19 @@ private:
         member_.meet();
     }
 
-    InputRows normed(const float* norm, Form form) const {
-        const NormedRows rows{residual_, norm, decoder_.hidden, decoder_.norm_eps};
+    template <class Source>
+    InputRows inputs_for(const Projection& projection, const Source& source) const {
+        const Form form = projection.weight.form;
+        if (projection.order == nullptr) return inputs_of(member_, source, form, rows_, places_);
+        const ReorderedRows<Source> rows{source, projection.order, workspace_.unordered, source.size};
         return inputs_of(member_, rows, form, rows_, places_);
     }
 
+    NormedRows normed(const float* norm) const { return {residual_, norm, decoder_.hidden, decoder_.norm_eps}; }
+
     void project_heads(const LayerWeights& weights) const {
-        const PanelWeight& weight = weights.query_key_value;
-        const InputRows inputs = normed(weights.attention_norm, weight.form);
+        const PanelWeight& weight = weights.query_key_value.weight;
+        const InputRows inputs = inputs_for(weights.query_key_value, normed(weights.attention_norm));
         multiply(member_, weight, inputs, [&](int64_t panel, int64_t row, const Lanes* sums) {
             store_rounded(sums, PanelPlace(weight, panel),
                           workspace_.query_key_values + row * decoder_.query_key_values());
@@ -101,8 +106,9 @@ private:
         member_.meet();
     }
 
-    void add_projection(const FinishedRows& finished, const PanelWeight& weight) const {
-        const InputRows inputs = inputs_of(member_, finished, weight.form, rows_, places_);
+    void add_projection(const FinishedRows& finished, const Projection& projection) const {
+        const PanelWeight& weight = projection.weight;
+        const InputRows inputs = inputs_for(projection, finished);
         multiply(member_, weight, inputs, [&](int64_t panel, int64_t row, const Lanes* sums) {
             add_to_residual(sums, PanelPlace(weight, panel), residual_ + row * decoder_.hidden);
         });
@@ -110,8 +116,8 @@ private:
     }
 
     void gate(const LayerWeights& weights) const {
-        const PanelWeight& weight = weights.gate_up;
-        const InputRows inputs = normed(weights.ffn_norm, weight.form);
+        const PanelWeight& weight = weights.gate_up.weight;
+        const InputRows inputs = inputs_for(weights.gate_up, normed(weights.ffn_norm));
         multiply(member_, weight, inputs, [&](int64_t panel, int64_t row, const Lanes* sums) {
             store_gated(sums, panel, decoder_.ffn, workspace_.gated.row(row));
         });

@@ -23,6 +23,20 @@ struct NormedRows {
     }
 };
 
+// The same rows with number order[i] of each at place i. scratch has room for one row as it comes.
+template <class Source>
+struct ReorderedRows {
+    const Source& source;
+    const int32_t* order;
+    BFloat16* scratch;
+    int64_t size;
+
+    void write(int64_t row, BFloat16* to) const {
+        source.write(row, scratch);
+        for (int64_t i = 0; i < size; ++i) to[i] = scratch[order[i]];
+    }
+};
+
 // Where a member puts rows that it prepares: one buffer for all members, and one of its own for few rows. scratch is one
 // row in bfloat16, on its way to codes.
 struct RowPlaces {

@@ -14,9 +14,9 @@ struct StepWorkspace {
     RowBuffer shared;
     FinishedRows attended, gated;
     BFloat16 *query_key_values, *queries;
-    // This member's alone; wide has room for one head in float32.
+    // This member's alone; wide has room for one head in float32, scratch and unordered for one row each.
     RowBuffer own{};
-    BFloat16* scratch = nullptr;
+    BFloat16 *scratch = nullptr, *unordered = nullptr;
     float* wide = nullptr;
     int64_t used;
 
@@ -33,8 +33,10 @@ struct StepWorkspace {
         for (int64_t index = 0; index < members; ++index) {
             const RowBuffer rows_of_it = carver.take_rows(ROWS_FOR_EACH_MEMBER, widest);
             BFloat16* scratch_of_it = carver.take<BFloat16>(widest);
+            BFloat16* unordered_of_it = carver.take<BFloat16>(widest);
             float* wide_of_it = carver.take<float>(decoder.head_dim);
-            if (index == member) own = rows_of_it, scratch = scratch_of_it, wide = wide_of_it;
+            if (index != member) continue;
+            own = rows_of_it, scratch = scratch_of_it, unordered = unordered_of_it, wide = wide_of_it;
         }
         used = carver.used();
     }
