@@ -13,10 +13,12 @@ from tests.kernels.product_cases import draw
 from tests.kernels.reordered_cases import FORMS, ROWS, SIZES, act_order_int4, dynamic_weight, in_order, some_order
 from torch import Tensor
 
+from quantgate_kernels.cpu.fixed_order_products import FixedOrderProducts
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.panel_weight import PanelWeight
 from quantgate_kernels.reference.linear import dequantize
-from quantgate_kernels.types import ReorderedWeight, stored_bytes
+from quantgate_kernels.registry import make_kernel_set
+from quantgate_kernels.types import ReorderedWeight, StoredWeight, stored_bytes
 
 
 def is_right(product: Tensor, x: Tensor, meant: Tensor) -> bool:
@@ -83,6 +85,23 @@ def test_rows_of_the_deterministic_sets_are_their_own(
     assert torch.equal(
         lone_row_kernels.linear(x, stored), lone_row_kernels.linear(x[:, weight.order].contiguous(), weight.weight)
     )
+
+
+def test_rows_of_a_deterministic_product_are_reordered_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The product keeps rows apart itself: one at a time, each would read the weight again."""
+    kernel_set_or_skip("cpu")
+    kernels, multiplied = make_kernel_set("cpu", deterministic=True), []
+    linear = FixedOrderProducts.linear
+
+    def watched(self: FixedOrderProducts, x: Tensor, weight: StoredWeight) -> Tensor | None:
+        product = linear(self, x, weight)
+        if product is not None:
+            multiplied.append(len(x))
+        return product
+
+    monkeypatch.setattr(FixedOrderProducts, "linear", watched)
+    kernels.linear(draw(OWN_ROWS, 96), FORMS["int4-g32"](70, 96, torch.float32)[0])
+    assert multiplied == [OWN_ROWS]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
