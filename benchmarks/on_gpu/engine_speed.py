@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from statistics import median
+from typing import Any
 
 import torch
 from benchmarks.on_gpu.llama import BLOCK_SIZE, HIDDEN, VOCABULARY
@@ -56,8 +58,9 @@ SETTINGS = EngineConfig(
 class EngineSpeed:
     """tokens_per_s: prompt tokens of prefill steps, or output tokens of decode steps of `batch` sequences.
 
-    step_s: median duration of those steps. bound_step_s: of decodes, what reading weights, head and cache takes at
-    least. None where nothing ran.
+    cuda_graphs: whether decode steps were to be recorded. recorded_steps: how many shapes of them were. step_s: median
+    duration of the phase's steps. bound_step_s: of decodes, what reading weights, head and cache takes at least. None
+    where nothing ran.
     """
 
     scheme: str
@@ -65,6 +68,7 @@ class EngineSpeed:
     batch: int
     cuda_graphs: bool
     weight_bytes: int
+    recorded_steps: int | None = None
     tokens_per_s: float | None = None
     step_s: float | None = None
     bound_step_s: float | None = None
@@ -103,19 +107,33 @@ def _of_executor(
     def served(prompts: int, tokens: int, answer: int) -> list[StepRecord]:
         return _steps_of(core, numbers, executor.vocab_size, prompts, tokens, answer)
 
-    info, graphs = executor.info, settings.cuda_graphs
+    info = executor.info
+    row = partial(
+        EngineSpeed,
+        info.scheme,
+        cuda_graphs=settings.cuda_graphs,
+        weight_bytes=info.weight_bytes,
+        recorded_steps=info.recorded_steps,
+    )
     served(1, load.prompt, 2)
     steps = [step for step in served(load.prompts, load.prompt, 1) if step.prefill_tokens]
     seconds = sum(step.duration_ns for step in steps) / 1e9
     tokens = sum(step.prefill_tokens for step in steps)
-    yield EngineSpeed(info.scheme, "prefill", 1, graphs, info.weight_bytes, tokens / seconds, _middle(steps))
+    yield row("prefill", 1, tokens_per_s=tokens / seconds, step_s=_middle(steps))
     for batch in load.batches:
         served(batch, load.context, 2)
         steps = served(batch, load.context, load.answer)
         steps = [step for step in steps if step.decode_tokens == batch and not step.prefill_tokens][SETTLING:]
         step_s = _middle(steps)
         bound = None if limits is None else decode_bytes(info, batch, load) / limits.read_bytes_per_s
-        yield EngineSpeed(info.scheme, "decode", batch, graphs, info.weight_bytes, batch / step_s, step_s, bound)
+        yield row("decode", batch, tokens_per_s=batch / step_s, step_s=step_s, bound_step_s=bound)
+
+
+def graphs_told(row: Mapping[str, Any]) -> str:
+    """Whether decode steps of a row of the document were replayed; where nothing ran, whether they are to be."""
+    if not row["cuda_graphs"]:
+        return "no"
+    return "yes" if row["recorded_steps"] or row["step_s"] is None else "none recorded"
 
 
 def _middle(steps: list[StepRecord]) -> float:

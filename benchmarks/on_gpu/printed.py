@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.on_gpu.bars import Bar
+from benchmarks.on_gpu.engine_speed import graphs_told
 from benchmarks.on_gpu.stages import DONE, LIMITS
 from rich.console import Console
 from rich.markup import escape
@@ -92,7 +93,7 @@ def _speeds(rows: Sequence[Row]) -> Table:
             row["scheme"],
             row["phase"],
             str(row["batch"]),
-            "yes" if row["cuda_graphs"] else "no",
+            graphs_told(row),
             f"{row['weight_bytes'] / 1e9:.2f}",
             NONE if row["tokens_per_s"] is None else f"{row['tokens_per_s']:,.0f}",
             *(NONE if row[name] is None else f"{row[name] * 1e3:.2f}" for name in ("step_s", "bound_step_s")),

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A loaded model.
+    """A loaded model, and the engine that serves it.
 
     device: what it computes on: `cpu`, or the GPU's name.
     weight_bytes: bytes of all weight tensors, each counted once (a tied head is the embedding). What a kernel set keeps
@@ -19,6 +19,8 @@ class ModelInfo:
     kv_bytes_per_token: keys and values of all layers for one token, scales included where kv_dtype is int8.
     kernel_paths: which implementation each operation takes; without a step program it fills as operations run.
     provenance: as ModelFolder.provenance.
+    recorded_steps: shapes of decode steps that the engine's device replays as CUDA graphs; 0 where it starts all kernel
+    by kernel, None where the host computes.
     """
 
     name: str
@@ -36,3 +38,4 @@ class ModelInfo:
     provenance: dict[str, Any]
     weights_sha256: str
     tokenizer_sha256: str
+    recorded_steps: int | None = None

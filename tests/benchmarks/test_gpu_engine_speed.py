@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import partial
 from unittest.mock import patch
 
 import pytest
 import torch
 from benchmarks.on_gpu import engine_speed
-from benchmarks.on_gpu.engine_speed import SETTINGS, Load, decode_bytes, engine_speeds
+from benchmarks.on_gpu.engine_speed import SETTINGS, EngineSpeed, Load, decode_bytes, engine_speeds, graphs_told
 from benchmarks.on_gpu.random_llama import RandomCheckpoint, random_llama
+from tests.engine.device_arm import RecordableReference
+from tests.engine.tape_accelerator import TapeAccelerator, TapedWork
 
+from quantgate_engine.executor.torch_executor import TorchExecutor
 from quantgate_engine.model import loader
 from quantgate_kernels.roofline import DeviceLimits
 
@@ -45,6 +49,37 @@ def test_every_phase_is_measured_with_graphs_and_without() -> None:
             assert row.tokens_per_s == pytest.approx(row.batch / row.step_s)
             assert row.bound_step_s is not None
     assert len({row.weight_bytes for row in found}) == 1
+
+
+class Device(TapeAccelerator):
+    """Of engines whose settings name no device."""
+
+    def __init__(self, *, refuses: bool) -> None:
+        super().__init__()
+        self._refuses = refuses
+
+    def record(self, work: Callable[[], torch.Tensor]) -> TapedWork:
+        if self._refuses:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        return super().record(work)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(("refuses", "told"), [(False, "yes"), (True, "none recorded")])
+def test_graphs_are_told_where_decode_steps_were_recorded(
+    refuses: bool, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = partial(TorchExecutor.load, kernels=RecordableReference(), accelerator=Device(refuses=refuses))
+    monkeypatch.setattr(TorchExecutor, "load", load)
+    found = engine_speeds("fp32", torch.device("cpu"), LIMITS, ON_CPU, LOAD)
+    # 1, 2 and 4 sequences.
+    assert [row.recorded_steps for row in found] == [0] * 3 + [0 if refuses else 3] * 3
+    assert [graphs_told(asdict(row)) for row in found] == ["no"] * 3 + [told] * 3
+
+
+def test_what_did_not_run_tells_what_is_asked_for() -> None:
+    rows = [EngineSpeed("fp16", "decode", 1, graphs, 100) for graphs in (False, True)]
+    assert [graphs_told(asdict(row)) for row in rows] == ["no", "yes"]
 
 
 def test_decodes_read_weights_head_and_what_they_see() -> None:

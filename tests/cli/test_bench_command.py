@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.cli.tiny_suite import write_tiny_suite
 
 from quantgate.bench import bench_arms, bench_tables
 from quantgate.cli.main import main
+from quantgate_engine import LLM
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +67,17 @@ def test_the_table_shows_every_arm(model, monkeypatch, capsys):
     assert "prefill, 8 prompt tokens" in printed
     assert "decode, 1 request " in printed
     assert "decode, 2 requests" in printed
+    assert "CUDA graphs" not in printed
+
+
+@pytest.mark.parametrize(("shapes", "told"), [(16, "16 shapes"), (0, "0 shapes")])
+def test_on_a_gpu_it_says_whether_decode_steps_were_recorded(shapes, told, model, monkeypatch, capsys):
+    options = ("--prompt-lengths", "8", "--batch-sizes", "1", "--context", "16", "--repeats", "1")
+    loaded = LLM.info.fget
+    monkeypatch.setattr(LLM, "info", property(lambda llm: replace(loaded(llm), recorded_steps=shapes)))
+    bench(monkeypatch, "--model", str(model), "--schemes", "fp32", *options)
+    [row] = [line for line in capsys.readouterr().out.splitlines() if "decode steps replayed as CUDA graphs" in line]
+    assert told in row
 
 
 @pytest.mark.parametrize(

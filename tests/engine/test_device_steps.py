@@ -33,10 +33,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> ModelFolder:
 def test_tokens_are_those_of_the_cpu(cuda_graphs: bool, kv_dtype: KVDtypeName, folder: ModelFolder) -> None:
     accelerator = TapeAccelerator()
     settings = config(cuda_graphs=cuda_graphs, kv_dtype=kv_dtype)
-    expected, _ = answers(load(folder, settings, None), settings)
-    assert_same(answers(load(folder, settings, accelerator), settings)[0], expected)
+    on_host, on_device = load(folder, settings, None), load(folder, settings, accelerator)
+    assert_same(answers(on_device, settings)[0], answers(on_host, settings)[0])
     # 1, 2, 4 and 5 sequences, and no context is longer than the pool.
-    assert len(accelerator.recorded) == (4 if cuda_graphs else 0)
+    assert len(accelerator.recorded) == on_device.info.recorded_steps == (4 if cuda_graphs else 0)
+    assert on_host.info.recorded_steps is None
     assert (accelerator.replays >= 8) == cuda_graphs
 
 
@@ -127,14 +128,16 @@ def test_a_kernel_set_that_reads_tensors_is_not_recorded_and_still_right(
     executor = TorchExecutor.load(folder, "fp32", settings, Reading(), accelerator=accelerator)
     assert "Decode steps are not recorded as CUDA graphs" in caplog.text
     assert "operation not permitted" in caplog.text
+    assert executor.info.recorded_steps == 0
     assert_same(answers(executor, settings)[0], answers(load(folder, settings, None), settings)[0])
     assert accelerator.replays == 0
 
 
 def test_a_set_that_does_not_say_so_is_not_recorded(folder: ModelFolder) -> None:
     accelerator = TapeAccelerator()
-    TorchExecutor.load(folder, "fp32", config(), ReferenceKernels(), accelerator=accelerator)
+    executor = TorchExecutor.load(folder, "fp32", config(), ReferenceKernels(), accelerator=accelerator)
     assert accelerator.recorded == []
+    assert executor.info.recorded_steps == 0
 
 
 def test_contexts_above_the_shortest_bound_have_recordings_of_their_own(tmp_path: Path) -> None:
@@ -154,8 +157,9 @@ def test_engines_over_one_model_take_turns_on_the_device(folder: ModelFolder) ->
     settings = config()
     accelerator = TapeAccelerator()
     one = load(folder, settings, accelerator)
-    other = one.beside(config(num_kv_blocks=30))
-    assert len(accelerator.recorded) == 8
+    other = one.beside(config(num_kv_blocks=30, max_active_requests=4))
+    assert len(accelerator.recorded) == 7
+    assert (one.info.recorded_steps, other.info.recorded_steps) == (4, 3)
     expected = load(folder, settings, None)
     steps = [(sequence(0, 3, 1), sequence(1, 8, 2)), (sequence(2, 5, 3),)]
     for step in (*steps, *steps):

@@ -175,6 +175,6 @@ def test_models_are_listed_with_what_was_loaded(server: RunningServer, client: o
     assert (loaded["scheme"], loaded["weight_bytes"]) == ("fp32", info.weight_bytes)
     assert set(loaded) >= {
         "scheme", "weights_sha256", "tokenizer_sha256", "kv_dtype", "compute_dtype", "head_dtype", "weight_bytes",
-        "linear_weight_bytes", "load_seconds", "kernel_set", "kernel_paths", "max_context_tokens",
+        "linear_weight_bytes", "load_seconds", "kernel_set", "kernel_paths", "recorded_steps", "max_context_tokens",
     }  # fmt: skip
     assert client.models.retrieve("tiny").id == "tiny"

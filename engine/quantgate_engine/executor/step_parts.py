@@ -21,10 +21,14 @@ from quantgate_kernels.types import KVLayer
 
 
 class StepParts(NamedTuple):
-    """num_blocks: of the pool; the cache may have more, which belong to nobody. draws: None where the host draws."""
+    """num_blocks: of the pool; the cache may have more, which belong to nobody. draws: None where the host draws.
+
+    recorded_steps: see `ModelInfo.recorded_steps`.
+    """
 
     steps: StepDecoder
     draws: DeviceDraws | None
+    recorded_steps: int | None
     num_blocks: int
     cache: tuple[KVLayer, ...]
     copy_blocks: CarryOut
@@ -38,7 +42,7 @@ def parts_on_host(decoder: Decoder, config: EngineConfig, kv_format: KVFormat, m
     require_cache_fits(config, model, kv_format, num_blocks, HOST)
     pool = kv_format.allocate(model, num_blocks, size, HOST)
     swapped = kv_format.allocate(model, config.preemption.host_blocks, size, HOST)
-    return StepParts(decoder, None, num_blocks, pool.layers, HostBlockCopies(pool.planes, swapped.planes))
+    return StepParts(decoder, None, None, num_blocks, pool.layers, HostBlockCopies(pool.planes, swapped.planes))
 
 
 def parts_on_device(
@@ -56,16 +60,17 @@ def parts_on_device(
     spare_block = num_blocks
     pool = kv_format.allocate(model, num_blocks + 1, size, accelerator.device)
     copies = DeviceBlockCopies(decoder.kernels, accelerator, pool.planes, staged, config.preemption.host_blocks)
-    if recorded:
-        _record(steps, pool.layers, config, min(max_context_tokens, num_blocks * size), spare_block)
-    return StepParts(steps, steps.draws, num_blocks, pool.layers, copies)
+    longest = min(max_context_tokens, num_blocks * size)
+    recorded_steps = _record(steps, pool.layers, config, longest, spare_block) if recorded else 0
+    return StepParts(steps, steps.draws, recorded_steps, num_blocks, pool.layers, copies)
 
 
 def _record(
     steps: DeviceSteps, cache: tuple[KVLayer, ...], config: EngineConfig, longest: int, spare_block: int
-) -> None:
+) -> int:
+    """How many were recorded."""
     try:
-        steps.record_decodes(
+        return steps.record_decodes(
             cache,
             sequences=graph_sequences(config.max_active_requests),
             contexts=graph_contexts(longest),
@@ -77,3 +82,4 @@ def _record(
             "Decode steps are not recorded as CUDA graphs, and start kernel by kernel: %s",
             str(failure).partition("\n")[0],
         )
+        return 0

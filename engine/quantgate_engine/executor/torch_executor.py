@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -65,7 +66,6 @@ class TorchExecutor:
         Raises ConfigurationError where steps and caches do not fit into memory.
         """
         model = decoder.config
-        self.info = info
         self.block_size = config.block_size
         self.max_context_tokens = context_limit(config, model.max_position_embeddings)
         self.vocab_size = model.vocab_size
@@ -79,7 +79,8 @@ class TorchExecutor:
             parts = parts_on_host(decoder, config, kv_format, self.max_context_tokens)
         else:
             parts = parts_on_device(decoder, config, kv_format, self.max_context_tokens, accelerator)
-        self._steps, self._draws_there, self.num_blocks, self._cache, self._copy_blocks = parts
+        self._steps, self._draws_there, recorded_steps, self.num_blocks, self._cache, self._copy_blocks = parts
+        self.info = replace(info, recorded_steps=recorded_steps)
         self._lock = ForkLock()
         self._teacher_forcing = TeacherForcing(
             decoder,

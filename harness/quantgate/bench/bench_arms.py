@@ -147,6 +147,7 @@ def _described(llm: LLM) -> dict[str, Any]:
         "kv_dtype": info.kv_dtype,
         "kv_bytes_per_token": info.kv_bytes_per_token,
         "kernel_set": info.kernel_set,
+        "recorded_steps": info.recorded_steps,
         "load_seconds": info.load_seconds,
         "weight_bytes": info.weight_bytes,
         "linear_weight_bytes": info.linear_weight_bytes,

@@ -61,6 +61,9 @@ def _kernel_paths(arms: dict[str, Any]) -> Table:
     for arm_id in arms:
         table.add_column(arm_id)
     table.add_row("kernel set", *(arm["kernel_set"] for arm in arms.values()))
+    recorded = [arm["recorded_steps"] for arm in arms.values()]
+    if None not in recorded:
+        table.add_row("decode steps replayed as CUDA graphs", *(counted(shapes, "shape") for shapes in recorded))
     for operation in operations:
         table.add_row(operation, *(arm["kernel_paths"].get(operation, "not used") for arm in arms.values()))
     return table

@@ -71,6 +71,7 @@ class BundledEngineTarget:
             kv_sessions=self._greatest_sessions(),
             step_work=self._step_work,
             joules_per_token=self._energy.joules_per_token,
+            recorded_steps=info.recorded_steps,
             tokenizer_fingerprint=fingerprint(self._llm.tokenizer.encode(TEXT, add_special_tokens=False)),
         )
 

@@ -16,10 +16,12 @@ from quantgate.report.numbers import NOTHING, count, milliseconds, percent, seco
 from quantgate.report.run_view import ArmView, RunView
 from quantgate.report.sections.throughput_bounds import BOUND_ROWS
 from quantgate.report.sections.transfer_rows import TRANSFER_ROWS
+from quantgate_engine.counted import counted
 
 Cell = Callable[[RunView, ArmView], str]
 ENERGY = "energy of an output token"
-_MAY_BE_MISSING = {*TRANSFER_ROWS, *BOUND_ROWS, ENERGY}
+RECORDED = "decode steps replayed as CUDA graphs"
+_MAY_BE_MISSING = {*TRANSFER_ROWS, *BOUND_ROWS, ENERGY, RECORDED}
 
 
 def arms_table(view: RunView) -> Table:
@@ -85,6 +87,10 @@ def _energy(joules_per_token: float | None) -> str:
     return NOTHING if joules_per_token is None else f"{significant(joules_per_token)} J"
 
 
+def _recorded(steps: int | None) -> str:
+    return NOTHING if steps is None else counted(steps, "shape")
+
+
 def _mean_batch(metric: str) -> Cell:
     return lambda _view, arm: significant(step_metric(metric)(arm.steps))
 
@@ -98,6 +104,7 @@ _ROWS: dict[str, Cell] = {
         f"{arm.manifest.compute_dtype}; {arm.manifest.head_dtype}; {arm.manifest.kv_dtype}"
     ),
     "kernel set": lambda _view, arm: arm.manifest.kernel_set,
+    RECORDED: lambda _view, arm: _recorded(arm.manifest.recorded_steps),
     "load time": lambda _view, arm: seconds(arm.manifest.load_seconds),
     "weights": lambda _view, arm: size(arm.manifest.weight_bytes),
     "of them linear layers": lambda _view, arm: size(arm.manifest.linear_weight_bytes),

@@ -40,6 +40,7 @@ def describe(
         load_seconds=build.load_seconds,
         kernel_set=build.kernel_set or _UNKNOWN,
         kernel_paths=dict(build.kernel_paths),
+        recorded_steps=build.recorded_steps,
         notes=(f"served at {url}", *notes),
         server=facts.server,
         tokenizer_fingerprint=None if capabilities is None else capabilities.tokenizer_fingerprint,

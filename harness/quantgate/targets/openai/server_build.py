@@ -27,6 +27,7 @@ class ServerBuild(BaseModel):
     load_seconds: float | None = None
     kernel_set: str | None = None
     kernel_paths: dict[str, str] = {}
+    recorded_steps: int | None = None
     max_context_tokens: int | None = None
     slo_classes: tuple[str, ...] = ()
 
