@@ -15,14 +15,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, get_args
 
+# The modules beside this script are read as parts of `benchmarks`, by the tests too.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import numpy as np
 import torch
+from benchmarks.output_file import output_file
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -204,7 +209,7 @@ def main() -> None:
     parser.add_argument("--positions", type=int, default=None, help="stop after so many; all texts by default")
     parser.add_argument("--chunk-tokens", type=int, default=None, help="rows that quantgate computes together")
     parser.add_argument("--threads", type=int, default=None)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=output_file)
     arguments = parser.parse_args()
     document = measure(arguments)
     print(described(document))

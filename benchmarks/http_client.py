@@ -31,7 +31,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 
+# `benchmarks` is found from the folder above, and a script has only its own on the path.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import numpy as np
+from benchmarks.output_file import output_file
 from cpus import set_cpu_aside
 from http_oracle import compare_with_oracle
 from http_transports import CLIENTS
@@ -177,7 +181,7 @@ def main() -> int:
     parser.add_argument("--oracle", action="store_true")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--tolerance-ms", type=float, default=2.0)
-    parser.add_argument("--output", type=Path, default=None)
+    parser.add_argument("--output", type=output_file)
     arguments = parser.parse_args()
     server_cpu = set_cpu_aside()
     figures: dict[str, object] = {

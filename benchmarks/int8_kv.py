@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+# The modules beside this script are read as parts of `benchmarks`, by the tests too.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import numpy as np
+from benchmarks.output_file import output_file
 
 from quantgate.environment import capture_environment
 from quantgate.quality.position_comparison import PositionComparison
@@ -124,7 +129,7 @@ def main() -> None:
     parser.add_argument("--suite", type=Path, default=SUITE)
     parser.add_argument("--prompts", type=int, default=None, help="only the first so many prompts")
     parser.add_argument("--answer-tokens", type=int, default=24)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=output_file)
     arguments = parser.parse_args()
     document = json.dumps(measure(arguments), indent=2)
     print(document)

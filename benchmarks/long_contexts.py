@@ -12,10 +12,16 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 import time
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+# `benchmarks` is found from the folder above, and a script has only its own on the path.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.output_file import output_file
 
 from quantgate.environment import capture_environment
 from quantgate_engine import LLM, SamplingParams
@@ -98,7 +104,7 @@ def main() -> None:
     parser.add_argument("--context", type=int, default=4096)
     parser.add_argument("--answer-tokens", type=int, default=33)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=output_file)
     arguments = parser.parse_args()
     document = json.dumps(measure(arguments), indent=2)
     print(document)

@@ -7,8 +7,15 @@ from pathlib import Path
 
 
 def output_file(text: str) -> Path:
-    """An argument's type. Refuses what no file can be written to."""
+    """An argument's type. Refuses what no file can be written to, which only trying tells; leaves none behind."""
     path = Path(text)
-    if path.is_dir() or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} was given where a file in a folder that exists was expected")
+    try:
+        there = path.exists()
+        path.open("ab").close()
+        if not there:
+            path.unlink()
+    except OSError as problem:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} was given where a file that can be written was expected ({problem.strerror})"
+        ) from problem
     return path

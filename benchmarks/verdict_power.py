@@ -18,6 +18,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+# `benchmarks` is found from the folder above, and a script has only its own on the path.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.output_file import output_file
+
 SUITE = Path(__file__).with_suffix(".yaml")
 
 
@@ -28,7 +33,7 @@ def main() -> None:
     parser.add_argument(
         "--sigma", type=float, default=0.05, help="planted noise, in standard deviations of each weight"
     )
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=output_file)
     arguments = parser.parse_args()
 
     document: dict[str, Any] = {"sigma": arguments.sigma, "runs": []}
@@ -44,7 +49,6 @@ def main() -> None:
     }
     print(json.dumps(document["counts"], indent=2))
     if arguments.output:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
         arguments.output.write_text(json.dumps(document, indent=2) + "\n")
 
 

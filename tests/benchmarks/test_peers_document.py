@@ -105,8 +105,8 @@ def test_the_workload_is_what_the_bars_speak_of() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--output", "nowhere/found.json"), "'nowhere/found.json' was given where a file in a folder that exists was"),
-        (("--output", "."), "'.' was given where a file in a folder that exists was expected"),
+        (("--output", "nowhere/found.json"), "'nowhere/found.json' was given where a file that can be written was"),
+        (("--output", "."), "'.' was given where a file that can be written was expected (Is a directory)"),
         (("--cpus", "0,9999"), "'0,9999' was given where numbers of processors were expected, of 0"),
         (("--cpus", "first"), "'first' was given where numbers of processors were expected"),
     ],
