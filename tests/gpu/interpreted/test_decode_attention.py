@@ -12,6 +12,7 @@ from tests.gpu.paged_cases import Contexts, paged_step, queries, random_contexts
 from torch import Tensor
 
 from quantgate_kernels.gpu.decode_attention import decode_attention
+from quantgate_kernels.gpu.launch_table import LARGEST_GROUP
 from quantgate_kernels.types import AttentionBatch, KVLayer
 
 BLOCK = 16
@@ -58,7 +59,7 @@ def check(
 
 
 @pytest.mark.parametrize("head_dim", [64, 80, 96, 128])
-@pytest.mark.parametrize("group", [1, 3, 4, 8])
+@pytest.mark.parametrize("group", [1, 3, 4, 8, LARGEST_GROUP])
 @pytest.mark.parametrize("kv_dtype", [torch.float16, torch.int8], ids=["16-bit", "int8"])
 def test_every_shape_of_heads(group: int, head_dim: int, kv_dtype: torch.dtype) -> None:
     check([1, 131], group, head_dim, torch.float16, kv_dtype)

@@ -14,6 +14,7 @@ from quantgate_engine.executor.torch_executor import TorchExecutor
 from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_kernels.gpu.kernels import TritonKernels
+from quantgate_kernels.gpu.launch_table import LARGEST_GROUP, LARGEST_HEAD_DIM
 from quantgate_kernels.kernel_set_names import KernelSetName
 from quantgate_kernels.types import AttentionBatch
 
@@ -73,8 +74,16 @@ def test_company_and_chunks_change_no_token_of_the_deterministic_set(
     assert together == alone
 
 
-def test_heads_that_are_too_wide_take_the_path_of_the_reference(tmp_path: Path) -> None:
-    folder, _ = save_tiny_model(tmp_path, num_hidden_layers=1, head_dim=160)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"head_dim": LARGEST_HEAD_DIM + 32},
+        {"head_dim": 16, "num_key_value_heads": 1, "num_attention_heads": 2 * LARGEST_GROUP},
+    ],
+    ids=["too wide", "too many to a key head"],
+)
+def test_heads_without_launch_parameters_take_the_path_of_the_reference(shape: dict[str, int], tmp_path: Path) -> None:
+    folder, _ = save_tiny_model(tmp_path, num_hidden_layers=1, **shape)
     logits = {}
     for kernel_set in ("reference", "triton"):
         executor = TorchExecutor.load(folder, "fp32", EngineConfig(kernel_set=kernel_set, num_kv_blocks=8))

@@ -12,7 +12,7 @@ from tests.gpu.paged_cases import Contexts, paged_step, queries, random_contexts
 from torch import Tensor
 
 from quantgate_kernels.gpu.attention_plan import prefill_tiles
-from quantgate_kernels.gpu.launch_table import prefill_launch
+from quantgate_kernels.gpu.launch_table import LARGEST_GROUP, prefill_launch
 from quantgate_kernels.gpu.prefill_attention import prefill_attention
 from quantgate_kernels.gpu.rotate_and_write import rotate_and_write
 from quantgate_kernels.types import AttentionBatch, KVLayer
@@ -74,7 +74,7 @@ def part(contexts: Contexts, index: int, tokens: int | None = None) -> Contexts:
 
 
 @pytest.mark.parametrize("head_dim", [64, 80, 96, 128])
-@pytest.mark.parametrize("group", [1, 3, 4, 8])
+@pytest.mark.parametrize("group", [1, 3, 4, 8, LARGEST_GROUP])
 @pytest.mark.parametrize("kv_dtype", [torch.float16, torch.int8], ids=["16-bit", "int8"])
 def test_every_shape_of_heads(group: int, head_dim: int, kv_dtype: torch.dtype) -> None:
     check([5, 70], [5, 20], group, head_dim, torch.float16, kv_dtype)
@@ -110,10 +110,11 @@ def test_a_window_hides_what_is_before_it(window: int, kv_dtype: torch.dtype) ->
     check([40, 170], [40, 70], 3, 64, torch.float32, kv_dtype, window=window)
 
 
-@pytest.mark.parametrize("architecture", ["sm80", "gfx942"])
+@pytest.mark.parametrize(("architecture", "head_dim"), [("sm80", 128), ("gfx942", 128), ("sm100", 64)])
 @pytest.mark.parametrize("kv_dtype", [torch.float16, torch.int8], ids=["16-bit", "int8"])
-def test_the_tiles_of_other_architectures(architecture: str, kv_dtype: torch.dtype) -> None:
-    check([100], [80], 4, 128, torch.float16, kv_dtype, architecture=architecture)
+def test_the_tiles_of_other_architectures(architecture: str, head_dim: int, kv_dtype: torch.dtype) -> None:
+    """On sm100 those of narrow heads have 128 tokens."""
+    check([200], [130], 4, head_dim, torch.float16, kv_dtype, architecture=architecture)
 
 
 @pytest.mark.parametrize("kv_dtype", [torch.float16, torch.int8], ids=["16-bit", "int8"])
