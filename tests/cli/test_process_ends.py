@@ -146,6 +146,19 @@ def test_a_reader_that_went_away_changes_no_exit_code(tmp_path: Path) -> None:
     assert process.returncode == 2
 
 
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs the device that is always full")
+def test_a_full_disk_under_the_output_is_told_once_and_is_no_verdict() -> None:
+    with Path("/dev/full").open("w") as full:
+        with started("--help", stdout=full) as process:
+            _, told = process.communicate(timeout=_PATIENCE_SECONDS)
+        assert process.returncode == 3
+        assert told == "quantgate: The disk is full (while writing results); free some space and run again.\n"
+        for stdout, code in ((subprocess.PIPE, 0), (full, 3)):
+            with started("--help", stdout=stdout, stderr=full) as process:
+                process.communicate(timeout=_PATIENCE_SECONDS)
+            assert process.returncode == code
+
+
 def test_a_verdict_is_the_exit_code_with_nobody_reading_it(tmp_path: Path) -> None:
     suite = write_tiny_suite(tmp_path)
     suite.write_text(suite.read_text().replace("aa: true", "aa: false"))

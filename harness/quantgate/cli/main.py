@@ -86,6 +86,9 @@ def run_command() -> int:
         _refuse_unreadable(sys.argv[1:])
         # The framework's own mode would end with 1, "do not ship", where standard input or output goes away.
         exit_code = int(app(standalone_mode=False, prog_name="quantgate") or 0)
+        if sys.stdout is not None:
+            # While a failure can still be told: an answer that nobody got is no verdict.
+            sys.stdout.flush()
         return _told("Interrupted.", INTERRUPTED) if exit_code == INTERRUPTED else exit_code
     except QuantgateError as error:
         return _told(str(error), error.exit_code)
