@@ -9,6 +9,7 @@ Shapes are those of Llama-3-8B. benchmarks/README.md says what the stages are an
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -23,11 +24,39 @@ for name in ("benchmarks", "tests"):
     sys.modules[name] = package
 
 
-def main() -> int:
-    # Not at the top: the packages that it is found by are made above.
-    from benchmarks.on_gpu.command import run
+USAGE, INTERRUPTED = 2, 130
 
-    return run(__doc__)
+
+def main() -> int:
+    """The exit code: that of `run`, 2 also where something is missing, 130 after Ctrl-C."""
+    # In the interpreter nothing is compiled.
+    os.environ.pop("TRITON_INTERPRET", None)
+    try:
+        # Not at the top: the packages that they are found by are made above.
+        from benchmarks.on_gpu.options import parsed
+
+        options = parsed(__doc__)
+        from quantgate_kernels.gpu.device import require_triton
+        from quantgate_kernels.unavailable import KernelSetUnavailableError
+
+        try:
+            require_triton()
+        except KernelSetUnavailableError as unavailable:
+            return _told(f"{unavailable}.", USAGE)
+        from benchmarks.on_gpu.command import run
+
+        return run(options)
+    except ImportError as missing:
+        return _told(f"{missing}; benchmarks/README.md says what this script needs and how it is called.", USAGE)
+    except KeyboardInterrupt:
+        return _told(
+            "Interrupted; the file of --output, where one was given, has the stages that were done.", INTERRUPTED
+        )
+
+
+def _told(sentence: str, exit_code: int) -> int:
+    print(sentence, file=sys.stderr)
+    return exit_code
 
 
 if __name__ == "__main__":

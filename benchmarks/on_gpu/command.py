@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from benchmarks.on_gpu.stages import (
     outcome_of,
     with_limits,
 )
-from benchmarks.output_file import output_file
 from rich.console import Console
 
 from quantgate_kernels.unavailable import KernelSetUnavailableError
@@ -39,51 +38,45 @@ BEGAN = "QUANTGATE_GPU_BENCHMARK_BEGAN"
 WIDTH = 150
 
 
-def run(description: str | None, arguments: Sequence[str] | None = None) -> int:
-    """0 where every stage that was begun is done and every result right."""
-    options = _options(description, arguments)
-    try:
-        place = nowhere(options.arch) if options.dry_run else gpu()
-    except KernelSetUnavailableError as unavailable:
-        sys.exit(
-            f"No GPU for the kernels: {unavailable}. With --dry-run, all is laid out and compiled, and nothing run."
-        )
+def run(options: argparse.Namespace) -> int:
+    """0 where every stage that was begun is done, every result right and the document written; 2 where none can begin.
+
+    options: as `options.parsed` has them.
+    """
     try:
         todo = chosen(options.stages)
+        place = nowhere(options.arch) if options.dry_run else gpu()
     except ValueError as unknown:
-        sys.exit(str(unknown))
+        return _refused(str(unknown))
+    except KernelSetUnavailableError as unavailable:
+        return _refused(
+            f"No GPU for the kernels: {unavailable}. With --dry-run, all is laid out and compiled, and nothing run."
+        )
     console = Console(width=WIDTH)
     began, document = _begun(options.output, place)
     session = Session(place)
+    written = options.output is not None
     for stage in todo:
         outcome = document["stages"].get(stage.name)
         if outcome is None:
             outcome = _next(stage, session, None if options.dry_run else options.budget_s - (time.time() - began))
             _keep(document, stage.name, outcome, place, began)
-            _write(document, options.output)
+            written = options.output is not None and _write(document, options.output)
             print_stage(console, stage.name, outcome)
-            if outcome["outcome"] == FAILED and options.output is not None and not _answers(place):
+            if outcome["outcome"] == FAILED and written and not _answers(place):
                 _go_on_in_another_process(began)
         if stage.name == LIMITS:
             session = with_limits(session, outcome)
     print_bars(console, _bars(document))
-    if options.output is None:
+    if not written:
         print(json.dumps(document))
-    return 0 if all(map(_right, document["stages"].values())) else 1
+    lost = options.output is not None and not written
+    return 0 if all(map(_right, document["stages"].values())) and not lost else 1
 
 
-def _options(description: str | None, arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dry-run", action="store_true", help="lay out and compile everything, run nothing")
-    parser.add_argument("--arch", default="sm90", help="for which architecture a dry run compiles, as sm80 or gfx942")
-    parser.add_argument("--stages", nargs="+", metavar="NAME", help="only those whose names begin so")
-    parser.add_argument(
-        "--budget-s", type=float, default=480.0, metavar="SECONDS", help="stages that would pass it are skipped"
-    )
-    parser.add_argument(
-        "--output", type=output_file, help="JSON, written after each stage; else it is printed at the end"
-    )
-    return parser.parse_args(arguments)
+def _refused(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return 2
 
 
 def _begun(output: Path | None, place: Place) -> tuple[float, Document]:
@@ -137,13 +130,18 @@ def _bars(document: Document) -> list[Bar]:
     return bars(timed, limits[0]["read_bytes_per_s"] if limits else None)
 
 
-def _write(document: Document, output: Path | None) -> None:
-    if output is None:
-        return
-    output.parent.mkdir(parents=True, exist_ok=True)
-    partial = output.with_suffix(".partial")
-    partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    partial.replace(output)
+def _write(document: Document, output: Path) -> bool:
+    """Whether it could be: what a GPU was measured at is not thrown away because a disk is full."""
+    partial = output.with_name(f".{output.name}.partial")
+    try:
+        partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        partial.replace(output)
+    except OSError as failure:
+        with suppress(OSError):
+            partial.unlink()
+        print(f"{output} cannot be written ({failure}); it is tried again after the next stage.", file=sys.stderr)
+        return False
+    return True
 
 
 def _right(outcome: dict[str, Any]) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
-from tests.gpu.triton_processes import INSTALLED, MISSING, TRITONS, run_python
+from benchmarks.on_gpu.options import parsed
+from tests.gpu.triton_processes import INSTALLED, MISSING, ROOT, TRITONS, run_python
 
 from quantgate_kernels.types import Int8DynamicWeight, ReorderedWeight, stored_bytes
 
@@ -66,7 +70,7 @@ def test_a_stage_that_fails_says_so_and_the_others_go_on(
 
     stages = [command.Stage("check one", 1, broken), command.Stage("check two", 1, after)]
     monkeypatch.setattr(command, "chosen", lambda _names: stages)
-    assert command.run(None, ["--dry-run", "--output", str(output)]) == 1
+    assert command.run(parsed(None, ["--dry-run", "--output", str(output)])) == 1
     assert seen == [{"check one": "failed"}]
     assert outcomes(output) == {"check one": "failed", "check two": "done"}
     assert "check one: failed RuntimeError: no [bold] kernel" in capsys.readouterr().out
@@ -78,7 +82,8 @@ def test_a_wrong_result_is_an_exit_code(command: ModuleType, tmp_path: Path, mon
         checked = {"kernel": "k", "case": "c", "largest_error": 1.0, "error": 1.0, "limit": 0.5, "right": right}
         stage = command.Stage("check one", 1, lambda _session, row=checked: [row])
         monkeypatch.setattr(command, "chosen", lambda _names, one=stage: [one])
-        assert command.run(None, ["--dry-run", "--output", str(tmp_path / f"{right}.json")]) == code
+        options = parsed(None, ["--dry-run", "--output", str(tmp_path / f"{right}.json")])
+        assert command.run(options) == code
 
 
 @needs_triton
@@ -92,9 +97,86 @@ def test_stages_that_would_pass_the_budget_are_skipped(command: ModuleType) -> N
 
 
 @needs_triton
-def test_an_unknown_stage_is_refused_with_the_known_ones(command: ModuleType) -> None:
-    with pytest.raises(SystemExit, match="no stage begins with 'chek'; there are limits, check rows"):
-        command.run(None, ["--dry-run", "--stages", "chek"])
+def test_an_unknown_stage_is_refused_with_the_known_ones(
+    command: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.run(parsed(None, ["--dry-run", "--stages", "chek"])) == 2
+    assert capsys.readouterr().err.startswith("no stage begins with 'chek'; there are limits, check rows")
+
+
+@needs_triton
+def test_a_document_that_cannot_be_written_is_printed(
+    command: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    options = parsed(None, ["--dry-run", "--output", str(folder / "gpu.json")])
+    folder.rmdir()
+    monkeypatch.setattr(command, "chosen", lambda _names: [command.Stage("check one", 1, lambda _session: [])])
+    assert command.run(options) == 1
+    shown = capsys.readouterr()
+    assert json.loads(shown.out.splitlines()[-1])["stages"]["check one"]["outcome"] == "done"
+    assert "gpu.json cannot be written ([Errno 2]" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--dry-run", "--arch", "sm91"], "'sm91' was given where one of sm80, sm90, sm100, gfx942 was expected"),
+        (["--dry-run", "--arch", ""], "'' was given where one of sm80, "),
+        (["--arch", "sm80"], "add --dry-run, or leave --arch out"),
+        (["--budget-s", "nan"], "'nan' was given where a number of seconds above 0 was expected"),
+        (["--budget-s", "-1"], "'-1' was given where a number of seconds above 0 was expected"),
+        (["--budget-s", "long"], "'long' was given where a number of seconds above 0 was expected"),
+        (["--output", os.devnull], f"'{os.devnull}' is a device or a pipe, where a file was expected"),
+        (["--output", "no such folder/x"], "where a file in a folder that exists was expected"),
+    ],
+)
+def test_a_wrong_option_is_told(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        parsed(None, arguments)
+    assert sentence in capsys.readouterr().err
+
+
+def test_an_architecture_is_named_as_the_doctor_names_it() -> None:
+    assert parsed(None, ["--dry-run", "--arch", "sm_80"]).arch == "sm80"
+    assert parsed(None, ["--dry-run"]).arch == "sm90"
+
+
+def test_without_triton_it_says_so_and_helps_all_the_same(tmp_path: Path) -> None:
+    # A Triton of its own that is too old stands for none: the folder of the sources may hold a right one.
+    (tmp_path / "triton").mkdir()
+    (tmp_path / "triton" / "__init__.py").touch()
+    metadata = tmp_path / "triton-3.5.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: triton\nVersion: 3.5.0\n")
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "engine"), str(ROOT / "kernels")])
+    for asked, code, told in (([], 2, "Triton 3.5.0 is installed, and the kernels need"), (["--help"], 0, "")):
+        finished = subprocess.run(
+            [sys.executable, "benchmarks/gpu.py", *asked],
+            cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert finished.returncode == code
+        assert finished.stderr.startswith(told)
+        assert "Traceback" not in finished.stderr
+
+
+def test_ctrl_c_is_one_sentence_and_its_exit_code() -> None:
+    script = (
+        "import runpy, sys, benchmarks.on_gpu.options as options\n"
+        "def interrupted(description): raise KeyboardInterrupt\n"
+        "options.parsed = interrupted\n"
+        "import benchmarks.gpu\n"
+        "sys.modules['benchmarks.on_gpu.options'] = options\n"
+        "sys.exit(benchmarks.gpu.main())"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=os.environ | {"PYTHONPATH": f"{ROOT}/engine:{ROOT}/kernels"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (finished.returncode, finished.stdout) == (130, "")
+    assert finished.stderr.startswith("Interrupted; the file of --output")
+    assert len(finished.stderr.splitlines()) == 1
 
 
 @needs_triton
