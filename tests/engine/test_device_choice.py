@@ -41,6 +41,15 @@ def test_a_gpu_that_is_not_there_is_refused_before_anything_is_loaded(
         TorchExecutor.load(folder, "fp32", EngineConfig(device="cuda"))
 
 
+def test_a_variable_that_may_hide_the_gpus_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    _gpu_is_there(monkeypatch, there=False)
+    for variable in ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    with pytest.raises(ConfigurationError, match=r"torch sees no GPU \(CUDA_VISIBLE_DEVICES is '7'\); install"):
+        chosen_device("cuda")
+
+
 def test_what_is_loaded_tells_its_device(tmp_path: Path) -> None:
     folder, _ = save_tiny_model(tmp_path)
     assert TorchExecutor.load(folder, "fp32", EngineConfig(device="cpu", num_kv_blocks=4)).info.device == "cpu"
