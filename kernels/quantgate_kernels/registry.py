@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from quantgate_kernels.cpu.deterministic import DeterministicCpuKernels
@@ -20,17 +21,28 @@ TRITON: KernelSetName = "triton"
 
 def _triton() -> KernelSet:
     find_device()
-    # Not before: Triton need not be installed, and takes a second to import.
-    from quantgate_kernels.gpu.kernels import TritonKernels
+    with _imports_told():
+        # Not before: Triton need not be installed, and takes a second to import.
+        from quantgate_kernels.gpu.kernels import TritonKernels
 
     return TritonKernels()
 
 
 def _deterministic_triton() -> KernelSet:
     find_device()
-    from quantgate_kernels.gpu.kernels import DeterministicTritonKernels
+    with _imports_told():
+        from quantgate_kernels.gpu.kernels import DeterministicTritonKernels
 
     return DeterministicTritonKernels()
+
+
+@contextmanager
+def _imports_told() -> Iterator[None]:
+    """A Triton that is installed and cannot be read leaves `auto` the other sets, as one that is missing does."""
+    try:
+        yield
+    except (ImportError, OSError) as broken:
+        raise KernelSetUnavailableError(f"Triton cannot be imported ({broken}); install it anew") from broken
 
 
 KERNEL_SETS: dict[str, Callable[[], KernelSet]] = {

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,6 +16,7 @@ from typer.testing import CliRunner
 from quantgate.cli.doctor import doctor
 from quantgate.doctor import gpu_kernels
 from quantgate_engine.errors import ConfigurationError, RunError
+from quantgate_kernels.gpu import device
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="no Triton here")
 
@@ -52,15 +57,22 @@ def run_doctor():
 @pytest.fixture
 def triton_is_here(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())
-    monkeypatch.setattr(gpu_kernels, "version", lambda _name: "9.9")
+    monkeypatch.setattr(device, "triton_version", lambda: None)
 
 
-def test_without_triton_the_extra_is_named(run_doctor, monkeypatch):
+def test_without_triton_it_is_told_how_to_get_it(run_doctor, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     result = run_doctor("--kernels")
     assert isinstance(result.exception, ConfigurationError)
-    assert str(result.exception) == 'Triton is not installed; `pip install "quantgate[gpu]"` brings it.'
+    assert str(result.exception) == 'Triton is not installed; `pip install "triton>=3.6"` brings it.'
     assert result.stdout == ""
+
+
+def test_a_triton_that_is_too_old_is_told_with_its_version(run_doctor, monkeypatch, triton_is_here):
+    monkeypatch.setattr(device, "triton_version", lambda: "3.5.1")
+    error = run_doctor("--kernels").exception
+    assert isinstance(error, ConfigurationError)
+    assert str(error).startswith("Triton 3.5.1 is installed, and the kernels need 3.6 or newer; `pip install")
 
 
 @pytest.mark.parametrize(
@@ -135,3 +147,30 @@ def test_a_case_that_does_not_compile_leaves_the_others_alone(capfd):
     (failed,) = ahead._inspect("sm90", "", Case("broken", launch))
     assert failed == Failed("broken", "sm90", "ValueError: at 3:4: no such operation")
     assert "Traceback" in capfd.readouterr().err
+
+
+def _survey(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "quantgate", "doctor", "--kernels", "--kernel", "silu", *arguments]
+    environment = os.environ | {"TRITON_CACHE_DIR": str(cache)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@needs_triton
+def test_a_cache_that_cannot_be_written_is_no_fault_of_a_kernel(tmp_path):
+    occupied = tmp_path / "file"
+    occupied.touch()
+    result = _survey(occupied / "cache", "--arch", "sm_90")
+    assert (result.returncode, result.stdout) == (3, "")
+    told = result.stderr.splitlines()[-1]
+    assert told.startswith("quantgate: The inspection of sm90 ended before it was done ([Errno 20] Not a directory: ")
+    assert "TRITON_CACHE_DIR and TMPDIR choose other folders" in told
+
+
+@needs_triton
+@pytest.mark.parametrize(("architecture", "code"), [("sm_90", "*.cubin"), ("gfx942", "*.amdgcn")])
+def test_damaged_machine_code_in_the_cache_is_compiled_anew(tmp_path, architecture, code):
+    first = _survey(tmp_path, "--arch", architecture, "--json")
+    (kept,) = tmp_path.rglob(code)
+    kept.write_bytes(kept.read_bytes()[:10])
+    assert _survey(tmp_path, "--arch", architecture, "--json").stdout == first.stdout
+    assert kept.stat().st_size > 10

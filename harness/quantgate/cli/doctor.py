@@ -29,7 +29,7 @@ def doctor(
     """Say what this machine has: libraries, processor, memory, compiler, models, kernel paths; and what is missing.
 
     Exit code 0, or 2 where something is missing that quantgate cannot work without. With --kernels 2 where Triton is
-    missing, 3 where a kernel does not compile.
+    missing or too old, 3 where a kernel does not compile or a file cannot be written.
 
     Example: quantgate doctor --kernels --arch sm_90 --kernel decode_attention
     """

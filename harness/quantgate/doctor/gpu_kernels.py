@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from quantgate_engine.errors import ConfigurationError, RunError
@@ -62,10 +61,11 @@ def chosen_architectures(wanted: Sequence[str]) -> list[str]:
 def survey(architectures: Sequence[str], kernel: str, progress: ProgressReporter) -> KernelSurvey:
     """kernel: a part of the names of those that are wanted. Compiles in processes of its own; no GPU is needed.
 
-    Raises ConfigurationError where Triton is missing or no kernel has such a name, RunError where a process dies.
+    Raises ConfigurationError where Triton is missing or too old, or no kernel has such a name, RunError where a
+    process dies.
     """
     from quantgate_kernels.gpu.ahead.work import KERNELS
-    from quantgate_kernels.gpu.device import require_triton
+    from quantgate_kernels.gpu.device import require_triton, triton_version
 
     if not any(kernel in name for name in KERNELS):
         names = ", ".join(name.removesuffix("_kernel") for name in KERNELS)
@@ -85,7 +85,7 @@ def survey(architectures: Sequence[str], kernel: str, progress: ProgressReporter
                     failed.append(line)
                 else:
                     kernels.append(line)
-    return KernelSurvey(version("triton"), list(architectures), kernels, failed)
+    return KernelSurvey(triton_version() or "of unknown version", list(architectures), kernels, failed)
 
 
 def _lines(architecture: str, kernel: str) -> Generator[dict[str, Any]]:

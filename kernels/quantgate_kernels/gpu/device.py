@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
@@ -12,6 +14,10 @@ from quantgate_kernels.unavailable import KernelSetUnavailableError
 
 OLDEST_CAPABILITY = (8, 0)
 """Before it there are no matrix instructions for bfloat16, and none for INT8 that Triton knows."""
+
+OLDEST_TRITON = (3, 6)
+TRITON_PACKAGES = ("triton", "triton-rocm", "pytorch-triton", "pytorch-triton-rocm")
+"""PyTorch's own builds have names of their own; all of them are imported as `triton`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +38,26 @@ def interpreted() -> bool:
 
 
 def require_triton() -> None:
-    """Raises KernelSetUnavailableError where it is not installed. Does not import it."""
+    """Raises KernelSetUnavailableError where it is not installed, or too old. Does not import it."""
+    oldest = ".".join(map(str, OLDEST_TRITON))
     if importlib.util.find_spec("triton") is None:
-        raise KernelSetUnavailableError('Triton is not installed; `pip install "quantgate[gpu]"` brings it')
+        raise KernelSetUnavailableError(f'Triton is not installed; `pip install "triton>={oldest}"` brings it')
+    found = triton_version()
+    if found is not None and tuple(map(int, re.findall(r"\d+", found)[:2])) < OLDEST_TRITON:
+        raise KernelSetUnavailableError(
+            f"Triton {found} is installed, and the kernels need {oldest} or newer; "
+            f'`pip install "triton>={oldest}"` brings it'
+        )
+
+
+def triton_version() -> str | None:
+    """None where no package of a known name has it, as where someone built it."""
+    for package in TRITON_PACKAGES:
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            continue
+    return None
 
 
 def find_device() -> Device:

@@ -2,6 +2,7 @@
 
 KERNEL: a part of the names of the kernels that are wanted. What does not compile is a line with its `problem`, its
 traceback on standard error, and exit code 1 in the end. After each case a line says how many are `done` of `all`.
+Where files cannot be written or read, all ends with exit code 2, and the reason is the last line on standard error.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import dataclasses
 import json
 import multiprocessing
 import sys
+import tempfile
 import traceback
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+
+import triton
 
 from quantgate_kernels.gpu.ahead.catalogue import Case, cases
 from quantgate_kernels.gpu.ahead.inspection import Failed, Inspected, inspect
@@ -24,17 +28,27 @@ def main(architecture: str, kernel: str = "") -> int:
     failed = False
     every = [*cases(), *linear_cases()]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        for done, kernels in enumerate(pool.map(partial(_inspect, architecture, kernel), every), start=1):
-            for inspected in kernels:
-                failed |= isinstance(inspected, Failed)
-                _write(dataclasses.asdict(inspected))
-            _write({"done": done, "all": len(every)})
+        try:
+            for done, kernels in enumerate(pool.map(partial(_inspect, architecture, kernel), every), start=1):
+                for inspected in kernels:
+                    failed |= isinstance(inspected, Failed)
+                    _write(dataclasses.asdict(inspected))
+                _write({"done": done, "all": len(every)})
+        except OSError as error:
+            sys.stderr.write(
+                f"{error}; what is compiled goes to {triton.knobs.cache.dir} and through {tempfile.gettempdir()}, "
+                "TRITON_CACHE_DIR and TMPDIR choose other folders\n"
+            )
+            return 2
     return int(failed)
 
 
 def _inspect(architecture: str, kernel: str, case: Case) -> list[Inspected] | list[Failed]:
     try:
         return inspect(case, architecture, lambda name: kernel in name)
+    except OSError:
+        # Of the machine, not of the kernel: a full disk, or a folder that cannot be written.
+        raise
     except Exception as error:  # noqa: BLE001 - whatever a compiler raises is this case's result; the others go on
         sys.stderr.write(f"{case.name}:\n{traceback.format_exc()}")
         first = next((line for line in str(error).splitlines() if line.strip()), "")

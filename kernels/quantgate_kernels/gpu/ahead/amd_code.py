@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from quantgate_kernels.gpu.ahead.facts import KernelFacts
+from quantgate_kernels.gpu.ahead.facts import KernelFacts, UnreadableCodeError
 
 _INSTRUCTION = re.compile(r"^\s+([vsdb]\w*_\w+|global_\w+|flat_\w+)\b", re.MULTILINE)
 _LOAD = re.compile(r"\b(?:buffer|global)_load_(?:lds_)?(dwordx4|dwordx3|dwordx2|dword|[us]?short|[us]byte)")
@@ -15,6 +15,7 @@ _MATRIX = re.compile(r"\bv_mfma\w+")
 
 
 def facts_of_assembly(compiled: Any) -> KernelFacts:
+    """Raises UnreadableCodeError where the assembly does not say what it should."""
     text = compiled.asm["amdgcn"]
     loads: Counter[int] = Counter()
     for kind in _LOAD.findall(text):
@@ -33,5 +34,5 @@ def facts_of_assembly(compiled: Any) -> KernelFacts:
 def _number(pattern: str, text: str) -> int:
     found = re.search(pattern, text)
     if found is None:
-        raise ValueError(f"no {pattern} in the assembly")
+        raise UnreadableCodeError(f"no {pattern} in the assembly")
     return int(found[1])

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+class UnreadableCodeError(ValueError):
+    """Machine code that its disassembler, or this package, cannot make out."""
+
+
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
     """registers: of a thread. spills: instructions that move them to memory and back, or registers so moved on AMD.

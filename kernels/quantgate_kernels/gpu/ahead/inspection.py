@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import triton
+
 from quantgate_kernels.gpu.ahead.amd_code import facts_of_assembly
 from quantgate_kernels.gpu.ahead.catalogue import Case
 from quantgate_kernels.gpu.ahead.compile_only import compile_only
-from quantgate_kernels.gpu.ahead.facts import KernelFacts
+from quantgate_kernels.gpu.ahead.facts import KernelFacts, UnreadableCodeError
 from quantgate_kernels.gpu.ahead.nvidia_code import facts_of_cubin
 from quantgate_kernels.gpu.ahead.published import Roofline, roofline
 from quantgate_kernels.gpu.ahead.work import KernelWork, work_of
@@ -40,6 +42,16 @@ class Failed:
 
 def inspect(case: Case, architecture: str, wanted: Callable[[str], bool]) -> list[Inspected]:
     """Each kernel that the case launches and whose name is wanted, in the order of the launches."""
+    try:
+        return _inspected(case, architecture, wanted)
+    except UnreadableCodeError:
+        # Triton takes what lies in its cache as it is, also what a full disk or a crash left there: compile it anew.
+        with triton.knobs.compilation.scope():
+            triton.knobs.compilation.always_compile = True
+            return _inspected(case, architecture, wanted)
+
+
+def _inspected(case: Case, architecture: str, wanted: Callable[[str], bool]) -> list[Inspected]:
     with compile_only(architecture, wanted) as launches:
         case.launch(architecture)
     inspected = []

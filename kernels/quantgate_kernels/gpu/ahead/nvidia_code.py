@@ -11,7 +11,7 @@ from typing import Any
 
 import triton
 
-from quantgate_kernels.gpu.ahead.facts import KernelFacts
+from quantgate_kernels.gpu.ahead.facts import KernelFacts, UnreadableCodeError
 
 _INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
 _GLOBAL_LOAD = re.compile(r"LDG(STS)?\b")
@@ -22,7 +22,7 @@ _UNMARKED_WIDTH = 4
 
 
 def facts_of_cubin(compiled: Any) -> KernelFacts:
-    """Raises ValueError where the disassembler does not know the architecture."""
+    """Raises UnreadableCodeError where the disassembler does not know the architecture, or the code is damaged."""
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder) / "kernel.cubin"
         cubin.write_bytes(compiled.asm["cubin"])
@@ -31,7 +31,9 @@ def facts_of_cubin(compiled: Any) -> KernelFacts:
     operations = _INSTRUCTION.findall(code)
     registers = re.search(r"REG:(\d+)", usage)
     if not operations or registers is None:
-        raise ValueError(f"the disassembler of Triton {triton.__version__} cannot read {compiled.metadata.target}")
+        raise UnreadableCodeError(
+            f"the disassembler of Triton {triton.__version__} cannot read {compiled.metadata.target}"
+        )
     loads: Counter[int] = Counter()
     for operation in filter(_GLOBAL_LOAD.match, operations):
         loads[_width(operation)] += _width(operation)
@@ -46,7 +48,11 @@ def facts_of_cubin(compiled: Any) -> KernelFacts:
 
 
 def _output(*command: object) -> str:
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
+    finished = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    if finished.returncode != 0:
+        words = " ".join(finished.stderr.split())
+        raise UnreadableCodeError(f"{Path(str(command[0])).name} cannot read the machine code ({words})")
+    return finished.stdout
 
 
 def _width(operation: str) -> int:
