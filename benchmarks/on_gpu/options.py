@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks.output_file import output_file
 
@@ -26,7 +24,7 @@ def parsed(description: str | None, arguments: Sequence[str] | None = None) -> a
         "--budget-s", type=_seconds, default=480.0, metavar="SECONDS", help="stages that would pass it are skipped"
     )
     parser.add_argument(
-        "--output", type=_replaceable, help="JSON, written after each stage; else it is printed at the end"
+        "--output", type=output_file, help="JSON, written after each stage; else it is printed at the end"
     )
     options = parser.parse_args(arguments)
     if options.arch is not None and not options.dry_run:
@@ -55,15 +53,3 @@ def _seconds(text: str) -> float:
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} was given where a number of seconds above 0 was expected")
     return number
-
-
-def _replaceable(text: str) -> Path:
-    """What is written is renamed to it: a device of that name would be lost."""
-    path = output_file(text)
-    if path.exists() and not path.is_file():
-        raise argparse.ArgumentTypeError(f"{text!r} is a device or a pipe, where a file was expected")
-    if not os.access(path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} was given where a file in a folder that can be written was expected"
-        )
-    return path

@@ -32,7 +32,7 @@ RUN = [
 
 
 def test_the_scripts_are_found() -> None:
-    assert {"command.py", "compare.py", "practice_command.py", "agreement.py"} <= {path.name for path in DECLARING}
+    assert {"options.py", "compare.py", "practice_command.py", "agreement.py"} <= {path.name for path in DECLARING}
     assert {"gpu.py", "compare.py", "kv_pressure.py", "agreement.py"} <= {path.name for path in RUN}
 
 
@@ -59,6 +59,13 @@ def test_what_was_there_is_left_as_it_was_and_nothing_is_left_behind(tmp_path: P
     assert [output_file(str(path)) for path in (old, new)] == [old, new]
     assert old.read_text(encoding="utf-8") == "{}"
     assert not new.exists()
+
+
+def test_a_device_is_not_replaced_by_a_file() -> None:
+    with pytest.raises(
+        argparse.ArgumentTypeError, match="'/dev/null' is a device or a pipe, where a file was expected"
+    ):
+        output_file("/dev/null")
 
 
 def test_what_cannot_be_written_is_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.engine.async_engine import LIMIT_S, Gate, read, run, tokens_of
@@ -16,7 +17,7 @@ from quantgate_engine.errors import RunError
 from quantgate_engine.executor.base import ScheduledSequence
 from quantgate_engine.executor.compute_thread import THREAD_NAME, on_compute_thread
 from quantgate_engine.outputs import StreamChunk, end_of
-from quantgate_engine.request import AbortCause
+from quantgate_engine.request import AbortCause, Request
 from quantgate_engine.sampling_params import SamplingParams
 
 LONG = SamplingParams(max_tokens=200)
@@ -217,13 +218,22 @@ def test_a_start_that_is_cancelled_or_fails_frees_the_engine(monkeypatch: pytest
     assert _is_free(simulation)
 
 
-def test_who_takes_over_a_streams_id_reads_nothing_of_the_one_before() -> None:
+def test_who_takes_over_a_streams_id_reads_nothing_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     simulation = Simulation()
+    requests: list[Request] = []
+    add = simulation.core.add_request
+
+    def remember(*arguments: Any) -> Request:
+        # Whoever asks the engine for it later may come too late: it may have ended before its first token is read.
+        requests.append(add(*arguments))
+        return requests[-1]
+
+    monkeypatch.setattr(simulation.core, "add_request", remember)
 
     async def scenario(engine: AsyncLLM) -> None:
         stream = engine.stream("a", prompt(6), LONG)
         await anext(stream)
-        before = simulation.core._requests["a"]
+        [before] = requests
         await stream.aclose()
         while simulation.core.has_work:
             await asyncio.sleep(0.001)

@@ -129,7 +129,7 @@ def test_a_document_that_cannot_be_written_is_printed(
         (["--budget-s", "-1"], "'-1' was given where a number of seconds above 0 was expected"),
         (["--budget-s", "long"], "'long' was given where a number of seconds above 0 was expected"),
         (["--output", os.devnull], f"'{os.devnull}' is a device or a pipe, where a file was expected"),
-        (["--output", "no such folder/x"], "where a file in a folder that exists was expected"),
+        (["--output", "no such folder/x"], "where a file that can be written was expected"),
     ],
 )
 def test_a_wrong_option_is_told(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
