@@ -6,8 +6,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from benchmarks.peers.arms import Arm
 from benchmarks.peers.figures import BATCH, DECODE, TTFT, summary_of
 from benchmarks.peers.rounds import measure_arms, rotated
+from benchmarks.peers.worker_process import WorkerProcess
 from tests.benchmarks.scripted_arms import scripted_arm, settings, start_scripted
 
 
@@ -69,12 +71,11 @@ def test_engines_that_fail_say_so_and_the_others_go_on(tmp_path: Path) -> None:
 
 
 def test_no_worker_outlives_an_interrupted_comparison(tmp_path: Path) -> None:
-    started = []
+    started: list[WorkerProcess] = []
 
-    def start(arm, folder=tmp_path):  # type: ignore[no-untyped-def]
-        worker = start_scripted(arm, folder)
-        started.append(worker)
-        return worker
+    def start(arm: Arm) -> WorkerProcess:
+        started.append(start_scripted(arm, tmp_path))
+        return started[-1]
 
     def interrupt(text: str) -> None:
         if text.startswith("round"):
