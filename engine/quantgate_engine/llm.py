@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from quantgate_engine.executor.base import TokenScore
     from quantgate_engine.model_info import ModelInfo
     from quantgate_engine.quant.perturbation import WeightPerturbation
+    from quantgate_engine.quant.scheme_text import SchemeChoice
 
 
 class LLM:
@@ -45,7 +46,7 @@ class LLM:
     def __init__(
         self,
         model: str | Path,
-        scheme: str = "fp16",
+        scheme: SchemeChoice = "fp16",
         config: EngineConfig | None = None,
         *,
         clock: Clock | None = None,

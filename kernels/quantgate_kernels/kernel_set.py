@@ -51,6 +51,10 @@ class KernelSet(Protocol):
         """The same for an embedding or a head."""
         ...
 
+    def embed(self, token_ids: Tensor, table: TableWeight, compute: torch.dtype) -> Tensor:
+        """int64 [T] -> the table's rows [T, hidden] in `compute`."""
+        ...
+
     def step_program(self, weights: DecoderWeights, shape: DecoderShape, angles: Angles) -> StepProgram | None:
         """All layers of a step as one call, where this set has that for these weights; else the operations below do."""
         ...
@@ -88,8 +92,11 @@ class KernelSet(Protocol):
         """x [T, in] -> [T, out] in x's dtype."""
         ...
 
-    def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
-        """x [R, hidden] -> logits float32 [R, vocab], not rounded to x's dtype: at least the best ones of each row."""
+    def head(self, x: Tensor, weight: StoredWeight, *, exact: bool = False) -> Tensor:
+        """x [R, hidden] -> logits float32 [R, vocab], not rounded to x's dtype: at least the best ones of each row.
+
+        weight: as `stored_table` gives it, or `stored_form` where a scheme quantizes the head.
+        """
         ...
 
     def copy_blocks(self, source: Tensor, target: Tensor, pairs: Tensor) -> None:

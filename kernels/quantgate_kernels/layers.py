@@ -13,7 +13,7 @@ from quantgate_kernels.panel_weight import PanelWeight
 from quantgate_kernels.types import DenseWeight, StoredWeight
 
 TableWeight = DenseWeight | PanelWeight
-"""What an embedding and a head are stored as."""
+"""What an embedding is stored as, and a head of as many bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ class DecoderLayer:
 
 @dataclass(frozen=True, slots=True)
 class DecoderWeights:
-    """embedding and head: [vocab, hidden] each, one object where the model ties them."""
+    """embedding and head: [vocab, hidden] each, one object where the model ties them and no scheme parts them."""
 
     embedding: TableWeight
     layers: tuple[DecoderLayer, ...]
     final_norm: Tensor
-    head: TableWeight
+    head: StoredWeight
 
     @property
     def device(self) -> torch.device:

@@ -95,17 +95,19 @@ class Int8DynamicWeight:
 
 @dataclass(frozen=True, slots=True)
 class Int4GroupWeight:
-    """Symmetric INT4, one scale per group of `group_size` inputs, two codes per byte.
+    """INT4, one scale per group of `group_size` inputs, two codes per byte; asymmetric where groups have zeros.
 
-    `weight[o, g * group_size + i] = (code - 8) * scales[o, g]` with codes in 0..15.
+    `weight[o, g * group_size + i] = (code - zero) * scales[o, g]` with codes in 0..15 and zero = zeros[o, g], or 8.
     packed: uint8 [out, in / group_size, group_size / 2]; byte j of a group holds code j in its low nibble and
     code j + group_size / 2 in its high nibble, so that unpacking writes two contiguous halves.
-    scales: [out, in / group_size] in the activation dtype.
+    scales: [out, in / group_size] in the activation dtype, or in float16 where a checkpoint has them so.
+    zeros: uint8 [out, in / group_size] in 0..15. None: 8 throughout.
     """
 
     packed: Tensor
     scales: Tensor
     group_size: int
+    zeros: Tensor | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -113,10 +115,35 @@ class Int4GroupWeight:
 
     @property
     def label(self) -> str:
-        return f"int4-g{self.group_size}"
+        return _grouped_label("int4", self.group_size, self.zeros)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return self.packed, self.scales
+        return _without_none(self.packed, self.scales, self.zeros)
+
+
+@dataclass(frozen=True, slots=True)
+class Int8GroupWeight:
+    """INT8, one scale per group of `group_size` inputs; asymmetric where groups have zeros.
+
+    `weight[o, g * group_size + i] = (codes[o, g * group_size + i] - zero) * scales[o, g]`, zero = zeros[o, g], or 0.
+    codes: int8 [out, in]. scales: as those of `Int4GroupWeight`. zeros: int8 [out, in / group_size]. None: all 0.
+    """
+
+    codes: Tensor
+    scales: Tensor
+    group_size: int
+    zeros: Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.codes.shape[0], self.codes.shape[1]
+
+    @property
+    def label(self) -> str:
+        return _grouped_label("int8", self.group_size, self.zeros)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return _without_none(self.codes, self.scales, self.zeros)
 
 
 INT4_TILE_OUTPUTS = 64
@@ -148,7 +175,13 @@ class Int4TiledWeight:
 
 
 OrderedWeight = (
-    DenseWeight | DensePackedWeight | Int8ChannelWeight | Int8DynamicWeight | Int4GroupWeight | Int4TiledWeight
+    DenseWeight
+    | DensePackedWeight
+    | Int8ChannelWeight
+    | Int8DynamicWeight
+    | Int8GroupWeight
+    | Int4GroupWeight
+    | Int4TiledWeight
 )
 """A weight whose inputs stand in the order of the activations."""
 
@@ -185,11 +218,40 @@ class ReorderedWeight(Generic[Inner]):
         return *self.weight.tensors(), self.order
 
 
-LinearWeight = OrderedWeight | ReorderedWeight[OrderedWeight]
+LinearPart = OrderedWeight | ReorderedWeight[OrderedWeight]
+StoredPart = LinearPart | PanelWeight | WordWeight | ReorderedWeight[OrderedWeight | PanelWeight | WordWeight]
+Part = TypeVar("Part", bound=StoredPart, covariant=True)
 
 
-StoredWeight = LinearWeight | PanelWeight | WordWeight | ReorderedWeight[OrderedWeight | PanelWeight | WordWeight]
+@dataclass(frozen=True, slots=True)
+class StackedWeight(Generic[Part]):
+    """Weights of one input that no single form holds: their products stand side by side."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return sum(part.shape[0] for part in self.parts), self.parts[0].shape[1]
+
+    @property
+    def label(self) -> str:
+        return ", ".join(dict.fromkeys(part.label for part in self.parts))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for part in self.parts for tensor in part.tensors())
+
+
+LinearWeight = LinearPart | StackedWeight[LinearPart]
+StoredWeight = StoredPart | StackedWeight[StoredPart]
 """What a kernel set may keep a weight as."""
+
+
+def _grouped_label(codes: str, group_size: int, zeros: Tensor | None) -> str:
+    return f"{codes}-g{group_size}" + ("" if zeros is None else "-asym")
+
+
+def _without_none(*tensors: Tensor | None) -> tuple[Tensor, ...]:
+    return tuple(tensor for tensor in tensors if tensor is not None)
 
 
 def stored_bytes(weight: StoredWeight) -> int:

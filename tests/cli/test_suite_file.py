@@ -42,6 +42,10 @@ def with_transforms(transforms: str) -> str:
             "line 6, field workload.request_timeout_s: expected a finite number, got inf.",
         ),
         (
+            TRAFFIC + "arms:\n- {scheme: a, role: baseline}\n- scheme: {lm_head: int8-w8a16}\n",
+            "line 8, field arms.1.scheme: A map of schemes has no 'default', the scheme of layers that no pattern fits",
+        ),
+        (
             TRAFFIC + "arms: [{scheme: a, role: baseline}, {scheme: b, role: baseline}]\n",
             "line 6, field arms: expected exactly one arm with role baseline, got 2.",
         ),
@@ -111,3 +115,10 @@ def test_lists_of_yaml_are_taken_for_the_sequences_that_they_are() -> None:
     )
     sample, thin = parse_yaml_model(text, Suite, name="s").workload.transforms
     assert (sample.kind, thin.kind) == ("sample", "thin")
+
+
+def test_a_map_of_schemes_is_one_arm() -> None:
+    text = "arms:\n- {scheme: fp16, role: baseline}\n- scheme: {'*.down_proj': int8-w8a16, default: int4-g64}\n"
+    suite = parse_yaml_model(HEAD + text + TRAFFIC, Suite, name="s.yaml")
+    arm = suite.arms[1]
+    assert (arm.arm_id, arm.scheme) == ("mixed", "int4-g64+*.down_proj=int8-w8a16")

@@ -33,6 +33,12 @@ def relative_difference(found: Tensor, expected: Tensor) -> float:
     return largest_difference(found, expected) / float(expected.abs().max())
 
 
+def divergence(expected: Tensor, logits: Tensor) -> float:
+    """Mean KL divergence over rows, in nats."""
+    p, q = expected.double().log_softmax(-1), logits.double().log_softmax(-1)
+    return float((p.exp() * (p - q)).sum(-1).mean())
+
+
 def decode_greedily(
     executor: TorchExecutor, prompts: list[list[int]], steps: int, chunk: int
 ) -> list[list[SampledToken]]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.engine.against_transformers import random_tokens
+from tests.engine.against_transformers import divergence, random_tokens
 from tests.engine.kernel_sets import NAMED_SETS, runnable
 from tests.engine.tiny_model import TINY_SHAPE, save_tiny_model
-from torch import Tensor
 
 from quantgate_engine.clock import MonotonicClock
 from quantgate_engine.config import EngineConfig
@@ -32,12 +31,6 @@ ROWS_PER_TOKEN = TINY_SHAPE["num_hidden_layers"] * TINY_SHAPE["num_key_value_hea
 def folder(tmp_path_factory: pytest.TempPathFactory) -> ModelFolder:
     saved, _ = save_tiny_model(tmp_path_factory.mktemp("model"))
     return saved
-
-
-def divergence(expected: Tensor, logits: Tensor) -> float:
-    """Mean KL divergence over rows, in nats."""
-    p, q = expected.double().log_softmax(-1), logits.double().log_softmax(-1)
-    return float((p.exp() * (p - q)).sum(-1).mean())
 
 
 def test_what_is_told_is_what_is_allocated(folder: ModelFolder) -> None:

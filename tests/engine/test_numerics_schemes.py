@@ -20,6 +20,7 @@ from quantgate_kernels.int4_packing import unpack_groups
 from quantgate_kernels.panel_weight import PANEL_OUTPUTS
 from quantgate_kernels.reference.linear import dequantize
 from quantgate_kernels.registry import make_kernel_set
+from quantgate_kernels.stacking import stack_outputs
 from quantgate_kernels.types import Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight
 
 FLOAT32 = Precision(torch.float32, torch.float32)
@@ -79,11 +80,12 @@ def test_no_weight_moves_by_more_than_half_a_step(name: str, precision: Precisio
 
 @pytest.mark.parametrize("name", list(SCHEMES))
 def test_stacking_outputs_changes_no_value(name: str) -> None:
-    """The loader quantizes queries, keys and values as one matrix."""
+    """Queries, keys and values are one product."""
     scheme, upper, lower = find_scheme(name), random_weight(8, 128, 1), random_weight(4, 128, 2) * 9
-    stacked = dequantize(scheme.quantize(torch.cat((upper, lower)), BFLOAT16))
-    apart = [dequantize(scheme.quantize(weight, BFLOAT16)) for weight in (upper, lower)]
-    assert torch.equal(stacked, torch.cat(apart))
+    together = scheme.quantize(torch.cat((upper, lower)), BFLOAT16)
+    stacked = stack_outputs([scheme.quantize(weight, BFLOAT16) for weight in (upper, lower)])
+    assert type(stacked) is type(together)
+    assert all(torch.equal(*pair) for pair in zip(stacked.tensors(), together.tensors(), strict=True))
 
 
 def test_a_group_that_does_not_divide_a_layer_is_refused_with_the_sizes_that_do(tmp_path: Path) -> None:

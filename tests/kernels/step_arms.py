@@ -20,8 +20,8 @@ from quantgate_engine.model.config import DecoderConfig, read_decoder_config
 from quantgate_engine.model.decoder import Decoder
 from quantgate_engine.model.loader import WeightLoader
 from quantgate_engine.model.rope import RotaryTable
+from quantgate_engine.quant.layer_schemes import find_schemes
 from quantgate_engine.quant.precision import Precision
-from quantgate_engine.quant.schemes import find_scheme
 from quantgate_kernels.cpu.decoder_step import CpuStepProgram
 from quantgate_kernels.cpu.library import Functions, StepFunctions
 from quantgate_kernels.cpu.panels import pack
@@ -80,7 +80,7 @@ def load_model(folder: Path, scheme: str, **changes: Any) -> Model:
     if not (folder / "config.json").exists():
         save_tiny_model(folder, **changes)
     config = read_decoder_config(folder)
-    loader = WeightLoader(config, find_scheme(scheme), SIXTEEN_BIT, PlainForms(), CPU)
+    loader = WeightLoader(config, find_schemes(scheme), SIXTEEN_BIT, PlainForms(), CPU)
     return Model(config, loader.load(folder))
 
 

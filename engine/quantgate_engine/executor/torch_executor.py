@@ -29,8 +29,9 @@ from quantgate_engine.model.decoder import Decoder
 from quantgate_engine.model.loader import WeightLoader
 from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_engine.model_info import ModelInfo
+from quantgate_engine.quant.layer_schemes import find_schemes
 from quantgate_engine.quant.perturbation import WeightPerturbation
-from quantgate_engine.quant.schemes import find_scheme
+from quantgate_engine.quant.scheme_text import SchemeChoice
 from quantgate_engine.sampling.finite_rows import NOT_FINITE, rows_beyond_norm
 from quantgate_engine.sampling.sampler import SamplingRow, sample
 from quantgate_engine.sampling_params import LogitsNeed
@@ -95,7 +96,7 @@ class TorchExecutor:
     def load(
         cls,
         folder: ModelFolder,
-        scheme: str,
+        scheme: SchemeChoice,
         config: EngineConfig,
         kernels: KernelSet | None = None,
         perturbation: WeightPerturbation | None = None,
@@ -114,7 +115,7 @@ class TorchExecutor:
         if config.threads is not None:
             require_threads(config.threads)
             torch.set_num_threads(config.threads)
-        chosen, target = find_scheme(scheme), accelerator.device if accelerator else chosen_device(config.device)
+        chosen, target = find_schemes(scheme), accelerator.device if accelerator else chosen_device(config.device)
         kernels = kernels or _kernel_set(config, target)
         precision = chosen.precision(target)
         model = read_decoder_config(folder.path)

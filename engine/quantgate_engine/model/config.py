@@ -42,10 +42,13 @@ class DecoderConfig:
     def query_key_value_size(self) -> int:
         return (self.num_heads + 2 * self.num_kv_heads) * self.head_dim
 
-    def linear_inputs(self) -> dict[str, int]:
-        """Number of inputs of each kind of linear layer."""
-        hidden = dict.fromkeys(("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"), self.hidden_size)
-        return {**hidden, "o_proj": self.num_heads * self.head_dim, "down_proj": self.ffn_size}
+    def linear_layers(self) -> dict[str, int]:
+        """Of each linear layer its name, as in Hugging Face's checkpoints, and its number of inputs."""
+        kinds = {f"self_attn.{kind}": self.hidden_size for kind in ("q_proj", "k_proj", "v_proj")}
+        kinds |= {"self_attn.o_proj": self.num_heads * self.head_dim}
+        kinds |= {"mlp.gate_proj": self.hidden_size, "mlp.up_proj": self.hidden_size, "mlp.down_proj": self.ffn_size}
+        layers = range(self.num_layers)
+        return {f"model.layers.{index}.{kind}": inputs for index in layers for kind, inputs in kinds.items()}
 
     @property
     def linear_parameters_per_layer(self) -> int:

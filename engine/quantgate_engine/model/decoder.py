@@ -14,7 +14,7 @@ from quantgate_kernels.kernel_set import DrawTokens, KernelSet
 from quantgate_kernels.layers import DecoderShape, DecoderWeights, HeadNorm
 from quantgate_kernels.step_program import NO_BEST_TOKEN
 from quantgate_kernels.step_rows import StepRows
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer
+from quantgate_kernels.types import AttentionBatch, KVLayer
 
 
 class Decoder:
@@ -64,8 +64,7 @@ class Decoder:
         """`hidden_states` of all rows, one operation after another: token_ids int64 [T], and the rest of the step."""
         cos, sin = self._rope.lookup(batch.positions)
         kernels, eps = self.kernels, self.config.rms_norm_eps
-        assert isinstance(self.weights.embedding, DenseWeight)
-        residual = self.weights.embedding.weight.index_select(0, token_ids).to(self._compute_dtype)
+        residual = kernels.embed(token_ids, self.weights.embedding, self._compute_dtype)
         branch: Tensor | None = None
         for layer, kv, window in zip(self.weights.layers, cache, self._windows, strict=True):
             normalised, residual = self._add_and_norm(residual, branch, layer.attention_norm)

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from quantgate_engine.model.checkpoint import Checkpoint
 from quantgate_engine.model.config import DecoderConfig
+from quantgate_engine.quant.layer_schemes import HEAD, LayerSchemes
 from quantgate_engine.quant.perturbation import WeightPerturbation
 from quantgate_engine.quant.precision import Precision
-from quantgate_engine.quant.scheme import Scheme
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.layers import DecoderLayer, DecoderWeights, HeadNorm, Projection, TableWeight
-from quantgate_kernels.types import DenseWeight
+from quantgate_kernels.stacking import stack_outputs
+from quantgate_kernels.types import DenseWeight, StoredWeight
 
 # Rotary tables are computed; a tied head is the embedding, even where the file repeats it.
 IGNORED_SUFFIXES = ("rotary_emb.inv_freq",)
@@ -27,7 +28,7 @@ class WeightLoader:
     """What turns a stored tensor into a weight of the decoder."""
 
     config: DecoderConfig
-    scheme: Scheme
+    schemes: LayerSchemes
     precision: Precision
     kernels: KernelSet
     device: torch.device
@@ -36,13 +37,15 @@ class WeightLoader:
     def load(self, folder: Path) -> DecoderWeights:
         """Raises ModelError for a missing, superfluous or misshapen tensor, ConfigurationError for an unfit scheme."""
         config = self.config
-        self.scheme.check_inputs(config.linear_inputs())
+        self.schemes.check({**config.linear_layers(), HEAD: config.hidden_size})
         with Checkpoint(folder) as checkpoint, torch.inference_mode():
             vocab_shape = (config.vocab_size, config.hidden_size)
-            embedding = self._table(checkpoint.take("model.embed_tokens.weight", vocab_shape))
+            embedding_values = checkpoint.take("model.embed_tokens.weight", vocab_shape)
+            embedding = self._table(embedding_values)
             layers = tuple(self._layer(checkpoint, f"model.layers.{index}.") for index in range(config.num_layers))
             final_norm = self._norm(checkpoint, "model.norm.weight", config.hidden_size)
-            head = embedding if config.tied_head else self._table(checkpoint.take("lm_head.weight", vocab_shape))
+            head_values = embedding_values if config.tied_head else checkpoint.take("lm_head.weight", vocab_shape)
+            head = embedding if config.tied_head and self.schemes.of_head() is None else self._head(head_values)
             tied = (TIED_HEAD_SUFFIX,) if config.tied_head else ()
             checkpoint.refuse_leftovers(IGNORED_SUFFIXES + tied)
         return DecoderWeights(embedding=embedding, layers=layers, final_norm=final_norm, head=head)
@@ -72,21 +75,24 @@ class WeightLoader:
     def _projection(
         self, checkpoint: Checkpoint, parts: dict[str, int], inputs: int, *, split: bool = False
     ) -> Projection:
-        """Layers that read the same input (name -> outputs), stacked into one product. split: they are gate and up.
-
-        Every scheme scales output channels apart, so that stacking changes no quantized value.
-        """
+        """Layers that read the same input (name -> outputs), stacked into one product. split: they are gate and up."""
         weights, biases = [], []
         for name, outputs in parts.items():
             weight = checkpoint.take(f"{name}.weight", (outputs, inputs))
-            weights.append(weight if self.perturbation is None else self.perturbation.apply(name, weight))
+            if self.perturbation is not None:
+                weight = self.perturbation.apply(name, weight)
+            weights.append(self.schemes.of(name).quantize(weight.to(self.device), self.precision))
             if name.rpartition(".")[2] in self.config.biased:
                 biases.append(checkpoint.take(f"{name}.bias", (outputs,)))
-        stacked = torch.cat(weights).to(self.device)
-        quantized = self.scheme.quantize(stacked, self.precision)
         bias = torch.cat(biases).to(self.device, self.precision.compute) if biases else None
-        stored = self.kernels.stored_form(quantized, self.precision.compute, split=split)
+        stored = self.kernels.stored_form(stack_outputs(weights), self.precision.compute, split=split)
         return Projection(weight=stored, bias=bias)
+
+    def _head(self, values: Tensor) -> StoredWeight:
+        scheme = self.schemes.of_head()
+        if scheme is None:
+            return self._table(values)
+        return self.kernels.stored_form(scheme.quantize(values.to(self.device), self.precision), self.precision.compute)
 
     def _norm(self, checkpoint: Checkpoint, name: str, size: int) -> Tensor:
         return checkpoint.take(name, (size,)).to(self.device, self.precision.compute)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from quantgate_engine.quant.precision import Precision
-from quantgate_kernels.types import LinearWeight, dtype_name
+from quantgate_kernels.types import LinearPart, dtype_name
 
 
 def any_inputs(_inputs: Mapping[str, int]) -> None:
@@ -21,8 +21,7 @@ class Scheme:
     """How linear layers are stored, and in what precision everything else is.
 
     precision: asks the device for the dtypes of embedding, head, activations and KV.
-    quantize: (weight float32 [out, in], precision) -> the stored weight; each output channel on its own, so that layers
-        may be stacked along their outputs before or after.
+    quantize: (weight float32 [out, in], precision) -> the stored weight.
     check_inputs: (layer name -> its number of inputs) raises ConfigurationError where the scheme does not fit a layer.
     linear_operands: to what the products of linear layers round activations; None where they take them as they are.
     """
@@ -30,7 +29,7 @@ class Scheme:
     name: str
     summary: str
     precision: Callable[[torch.device], Precision]
-    quantize: Callable[[Tensor, Precision], LinearWeight]
+    quantize: Callable[[Tensor, Precision], LinearPart]
     check_inputs: Callable[[Mapping[str, int]], None] = any_inputs
     linear_operands: str | None = None
 

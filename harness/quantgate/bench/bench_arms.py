@@ -17,7 +17,7 @@ from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.config import DecoderConfig, read_decoder_config
-from quantgate_engine.quant.schemes import find_scheme
+from quantgate_engine.quant.layer_schemes import find_schemes
 from quantgate_kernels.roofline import DeviceLimits
 
 BENCH_SCHEMA = "quantgate.bench/1"
@@ -93,7 +93,7 @@ def bench_arms(settings: BenchSettings, progress: ProgressReporter) -> dict[str,
     Raises ModelError or ConfigurationError before anything is loaded where a setting does not fit.
     """
     for scheme in settings.schemes:
-        find_scheme(scheme)
+        find_schemes(scheme)
     shape = read_decoder_config(resolve_model(settings.model).path)
     settings.require_context(shape.max_position_embeddings)
     # Before there are arms: nothing may compute beside it.

@@ -17,7 +17,7 @@ from quantgate_engine.executor.kv_cache import context_limit
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.tokenizer import load_tokenizer
-from quantgate_engine.quant.schemes import find_scheme
+from quantgate_engine.quant.layer_schemes import find_schemes
 from quantgate_kernels.roofline import DeviceLimits
 
 
@@ -57,7 +57,7 @@ def measured_limits(plan: ArmPlan) -> DeviceLimits | None:
 def _foreknown(plan: ArmPlan) -> _Foreknown:
     bundled = [arm for arm in plan.arms if isinstance(arm, BundledArmConfig)]
     for arm in bundled:
-        find_scheme(arm.scheme)
+        find_schemes(arm.scheme)
     if not bundled or plan.model is None:
         return _Foreknown(load_tokenizer(plan.tokenizer) if plan.tokenizer else None, None)
     config = plan.engine.to_engine_config()

@@ -10,7 +10,7 @@ from quantgate.setup_files.project import ArmsSetup
 from quantgate.setup_files.prompt import Prompt
 from quantgate.setup_files.server_arms import DEFAULT_KEY_VARIABLE, ServerArms
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.quant.schemes import find_scheme
+from quantgate_engine.quant.layer_schemes import find_schemes
 
 READY_POLICIES = ("chat", "batch", "mixed", "ci")
 DEFAULT_POLICY = "mixed"
@@ -93,5 +93,5 @@ def _bundled(flags: Flags, prompt: Prompt) -> ArmsSetup:
         prompt.text("Precisions, the baseline first", flag="--schemes A,B", default=",".join(DEFAULT_SCHEMES))
     )
     for scheme in schemes:
-        find_scheme(scheme)
+        find_schemes(scheme)
     return BundledArms(model, schemes)

@@ -11,7 +11,7 @@ from torch import Tensor
 from quantgate_kernels.cpu.head_screen import HeadScreen, screen_of
 from quantgate_kernels.cpu.panels import panel_bias
 from quantgate_kernels.layers import Angles, DecoderLayer, DecoderShape, DecoderWeights, Projection
-from quantgate_kernels.panel_weight import PanelWeight
+from quantgate_kernels.panel_weight import PanelForm, PanelWeight
 from quantgate_kernels.types import ReorderedWeight
 
 
@@ -141,7 +141,9 @@ def lay_out_decoder(weights: DecoderWeights, shape: DecoderShape, angles: Angles
         len(weights.layers), shape.hidden, shape.heads, shape.kv_heads, shape.head_dim, shape.ffn,
         shape.norm_eps, shape.attention_scale, *map(keeper.wide, angles), layers, keeper.panels(weights.embedding),
     )  # fmt: skip
-    screen = ctypes.pointer(keeper.screen(screen_of(weights.head)))
+    # A head of fewer bits is read as fast as its screen would be.
+    screened = weights.head.form == PanelForm.BFLOAT16
+    screen = ctypes.pointer(keeper.screen(screen_of(weights.head))) if screened else None
     head = HeadLayout(keeper.panels(weights.head), screen, keeper.wide(weights.final_norm), shape.norm_eps)
     return LaidOutDecoder(decoder, head, (layers, screen, *keeper.kept))
 

@@ -7,7 +7,6 @@ from typing_extensions import override
 
 from quantgate_kernels.cpu.fixed_order_products import PATH, FixedOrderProducts
 from quantgate_kernels.cpu.operations import CpuOperations
-from quantgate_kernels.layers import TableWeight
 from quantgate_kernels.reference.deterministic import DeterministicReferenceKernels
 from quantgate_kernels.reference.lone_rows import as_decodes
 from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, StoredWeight
@@ -44,9 +43,8 @@ class DeterministicCpuKernels(CpuOperations, DeterministicReferenceKernels):
         return product if bias is None else product + bias
 
     @override
-    def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
-        assert isinstance(weight, DenseWeight)
-        logits = self._products.logits(x, weight)
+    def head(self, x: Tensor, weight: StoredWeight, *, exact: bool = False) -> Tensor:
+        logits = self._products.logits(x, weight) if isinstance(weight, DenseWeight) else None
         if logits is None:
             return DeterministicReferenceKernels.head(self, x, weight, exact=exact)
         self.paths["head"] = PATH

@@ -69,7 +69,7 @@ class FixedOrderProducts:
 
     def _reading(self, x: Tensor, weight: StoredWeight) -> Functions | None:
         """The functions that read these operands: all floating ones of one dtype, and dense in memory."""
-        if type(weight) not in FORMS:
+        if type(weight) not in FORMS or getattr(weight, "zeros", None) is not None:
             return None
         for operand in (x, *weight.tensors()):
             if (operand.is_floating_point() and operand.dtype != x.dtype) or not operand.is_contiguous():

@@ -13,7 +13,7 @@ from typing_extensions import override
 from quantgate_kernels.cpu.decoder_step import CpuStepProgram
 from quantgate_kernels.cpu.operations import CpuOperations
 from quantgate_kernels.cpu.panel_products import PanelProducts
-from quantgate_kernels.cpu.panels import pack
+from quantgate_kernels.cpu.panels import has_panels, pack, rows_of_panels
 from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights, TableWeight
 from quantgate_kernels.panel_weight import PanelWeight
 from quantgate_kernels.step_program import StepProgram
@@ -39,7 +39,7 @@ class CpuKernels(CpuOperations):
 
     @override
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
-        if compute != torch.bfloat16 or isinstance(weight, ReorderedWeight):
+        if compute != torch.bfloat16 or not has_panels(weight):
             return super().stored_form(weight, compute, split=split)
         return pack(weight, split=split)
 
@@ -48,9 +48,17 @@ class CpuKernels(CpuOperations):
         return pack(weight) if compute == torch.bfloat16 else weight
 
     @override
+    def embed(self, token_ids: Tensor, table: TableWeight, compute: torch.dtype) -> Tensor:
+        if not isinstance(table, PanelWeight):
+            return super().embed(token_ids, table, compute)
+        return rows_of_panels(table, token_ids).to(compute)
+
+    @override
     def step_program(self, weights: DecoderWeights, shape: DecoderShape, angles: Angles) -> StepProgram | None:
         functions = self._functions[torch.bfloat16].step
-        if functions is None or weights.final_norm.dtype != torch.bfloat16:
+        multiplied = [weights.head, *(projection.weight for projection in weights.projections())]
+        in_panels = all(isinstance(weight, PanelWeight) for weight in multiplied)
+        if functions is None or not in_panels or weights.final_norm.dtype != torch.bfloat16:
             return None
         for label in sorted({projection.weight.label for projection in weights.projections()}):
             self.paths[f"linear.{label}"] = f"{STEP_PATH}, panels"
@@ -68,7 +76,7 @@ class CpuKernels(CpuOperations):
         return self._products.linear(x, weight, bias)
 
     @override
-    def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
+    def head(self, x: Tensor, weight: StoredWeight, *, exact: bool = False) -> Tensor:
         """Panels give every logit in float32, whether that is asked for or not."""
         if not isinstance(weight, PanelWeight):
             return super().head(x, weight, exact=exact)

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from quantgate_kernels.cpu.library import Functions
-from quantgate_kernels.cpu.panels import panel_bias
-from quantgate_kernels.panel_weight import PanelWeight
+from quantgate_kernels.cpu.panels import joined_halves, panel_bias
+from quantgate_kernels.panel_weight import PANEL_OUTPUTS, PanelWeight
 
 
 class PanelProducts:
-    """functions: the compiled kernels for bfloat16 rows. Weights that are split belong to a step program alone."""
+    """functions: the compiled kernels for bfloat16 rows."""
 
     def __init__(self, functions: Functions) -> None:
         self._panel_linear = functions.panel_linear
@@ -26,14 +26,15 @@ class PanelProducts:
 
     def _multiply(self, x: Tensor, weight: PanelWeight, dtype: torch.dtype, bias: Tensor | None) -> Tensor:
         assert self._panel_linear is not None
-        assert not weight.split
         rows = x.contiguous()
-        out = torch.empty((x.shape[0], weight.outputs), dtype=dtype)
+        # Of a weight that is split, in the order of its panels, padding included.
+        outputs = len(weight.data) * PANEL_OUTPUTS if weight.split else weight.outputs
+        out = torch.empty((x.shape[0], outputs), dtype=dtype)
         # Held until the call returns: the kernel reads its memory.
-        added = None if bias is None else panel_bias(bias)
+        added = None if bias is None else panel_bias(bias, split=weight.split)
         self._panel_linear(
             int(weight.form), rows.data_ptr(), *weight.addresses(), None if added is None else added.data_ptr(),
-            out.data_ptr(), int(dtype == torch.float32), *x.shape, weight.outputs, weight.group_size,
+            out.data_ptr(), int(dtype == torch.float32), *x.shape, outputs, weight.group_size,
             torch.get_num_threads(),
         )  # fmt: skip
-        return out
+        return joined_halves(out, weight.outputs) if weight.split else out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,14 @@ from torch import Tensor
 from quantgate_kernels.huge_pages import WEIGHT_MEMORY
 from quantgate_kernels.int4_packing import ZERO_CODE, unpack_groups
 from quantgate_kernels.panel_weight import PANEL_OUTPUTS, PanelForm, PanelWeight
-from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight, OrderedWeight
+from quantgate_kernels.types import (
+    DenseWeight,
+    Int4GroupWeight,
+    Int8ChannelWeight,
+    Int8DynamicWeight,
+    LinearWeight,
+    OrderedWeight,
+)
 
 UNIT_OUTPUTS = 16
 
@@ -26,6 +33,13 @@ def pack(weight: OrderedWeight, *, split: bool = False) -> PanelWeight:
     product has what silu(gate) * up needs. The outputs must then be a multiple of 2.
     """
     return _PACKERS[type(weight)](weight, split)
+
+
+def has_panels(weight: LinearWeight) -> TypeGuard[OrderedWeight]:
+    """Whether `pack` takes the weight."""
+    if isinstance(weight, Int4GroupWeight):
+        return weight.zeros is None and weight.scales.dtype == torch.bfloat16 and weight.group_size % 8 == 0
+    return type(weight) in _PACKERS
 
 
 def unpack(weight: PanelWeight) -> Tensor:
@@ -48,9 +62,23 @@ def unpack(weight: PanelWeight) -> Tensor:
     return _from_panels(numbers, weight.outputs, weight.split)
 
 
+def rows_of_panels(weight: PanelWeight, rows: Tensor) -> Tensor:
+    """int64 [R], outputs of a weight of BFLOAT16 that is not split -> bfloat16 [R, in]."""
+    assert weight.form == PanelForm.BFLOAT16
+    assert not weight.split
+    steps = weight.data.view(torch.bfloat16).view(len(weight.data), -1, PANEL_OUTPUTS, 2)
+    return steps[rows // PANEL_OUTPUTS, :, rows % PANEL_OUTPUTS].flatten(1)[:, : weight.inputs]
+
+
 def panel_bias(bias: Tensor, *, split: bool = False) -> Tensor:
     """[out] -> float32 [panels, 32], in the order of a weight's panels."""
     return _to_panels(bias.float().unsqueeze(1), split).squeeze(2).contiguous()
+
+
+def joined_halves(products: Tensor, outputs: int) -> Tensor:
+    """[T, panels * 32] of a weight that is split -> [T, out]: all gates, then all ups."""
+    halves = products.view(len(products), -1, 2, UNIT_OUTPUTS).unbind(2)
+    return torch.cat([half.flatten(1)[:, : outputs // 2] for half in halves], dim=1)
 
 
 def _pack_dense(weight: DenseWeight, split: bool) -> PanelWeight:

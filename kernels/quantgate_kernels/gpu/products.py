@@ -23,7 +23,7 @@ def words_of(weight: LinearWeight, compute: torch.dtype) -> WordWeight | None:
     """None for weights that are not multiplied as words; the products of words take rows in 16 bits."""
     if compute not in (torch.float16, torch.bfloat16):
         return None
-    if isinstance(weight, Int4GroupWeight) and weight.group_size in GROUP_SIZES:
+    if isinstance(weight, Int4GroupWeight) and weight.group_size in GROUP_SIZES and weight.zeros is None:
         return words_of_int4(weight)
     if isinstance(weight, Int8ChannelWeight):
         return words_of_int8(weight)

@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import override
 
-from quantgate_kernels.layers import TableWeight
 from quantgate_kernels.reference.head import VOCABULARY_SLICE
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.reference.lone_rows import attend_alone, plan_seen_slots, rows_of
@@ -88,9 +87,10 @@ class DeterministicReferenceKernels(ReferenceKernels):
         return torch.cat([multiply(row, weight, bias) for row in rows_of(x)])
 
     @override
-    def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
+    def head(self, x: Tensor, weight: StoredWeight, *, exact: bool = False) -> Tensor:
         """All logits in float32 always: a row's tokens may not depend on whether it wants probabilities."""
-        assert isinstance(weight, DenseWeight)
+        if not isinstance(weight, DenseWeight):
+            return super().head(x, weight, exact=exact)
         self.paths["head"] = "float32 products of one row in slices"
         rows = rows_of(x.float())
         logits = torch.empty(len(rows), weight.shape[0], device=x.device)

@@ -26,7 +26,8 @@ def multiply_dequantized_groups(x: Tensor, weight: Int4GroupWeight) -> Tensor:
 
 def has_tiled_product(weight: Int4GroupWeight) -> bool:
     return (
-        weight.packed.device.type == "cpu"
+        weight.zeros is None
+        and weight.packed.device.type == "cpu"
         and weight.scales.dtype == torch.bfloat16
         and weight.shape[0] % INT4_TILE_OUTPUTS == 0
         and weight.group_size in TILED_GROUP_SIZES

@@ -16,7 +16,17 @@ from quantgate_kernels.reference.paged_rows import path_over, write_rows
 from quantgate_kernels.reference.spread import spread
 from quantgate_kernels.reference.step_plans import StepPlans
 from quantgate_kernels.step_program import StepProgram
-from quantgate_kernels.types import AttentionBatch, DenseWeight, KVLayer, LinearWeight, ReorderedWeight, StoredWeight
+from quantgate_kernels.types import (
+    AttentionBatch,
+    DenseWeight,
+    KVLayer,
+    LinearPart,
+    LinearWeight,
+    ReorderedWeight,
+    StackedWeight,
+    StoredPart,
+    StoredWeight,
+)
 
 
 class ReferenceKernels(KernelSet):
@@ -33,13 +43,25 @@ class ReferenceKernels(KernelSet):
         if isinstance(weight, ReorderedWeight):
             check_order(weight)
             stored = self.stored_form(weight.weight, compute, split=split)
-            assert not isinstance(stored, ReorderedWeight)
+            assert not isinstance(stored, ReorderedWeight | StackedWeight)
             return ReorderedWeight(stored, weight.order)
+        if isinstance(weight, StackedWeight):
+            return StackedWeight(tuple(self._stored_part(part, compute) for part in weight.parts))
         return stored_form(weight)
+
+    def _stored_part(self, weight: LinearPart, compute: torch.dtype) -> StoredPart:
+        stored = self.stored_form(weight, compute)
+        assert not isinstance(stored, StackedWeight)
+        return stored
 
     @override
     def stored_table(self, weight: DenseWeight, compute: torch.dtype) -> TableWeight:
         return weight
+
+    @override
+    def embed(self, token_ids: Tensor, table: TableWeight, compute: torch.dtype) -> Tensor:
+        assert isinstance(table, DenseWeight)
+        return table.weight.index_select(0, token_ids).to(compute)
 
     @override
     def step_program(self, weights: DecoderWeights, shape: DecoderShape, angles: Angles) -> StepProgram | None:
@@ -89,7 +111,10 @@ class ReferenceKernels(KernelSet):
         if isinstance(weight, ReorderedWeight):
             self.paths["reorder_inputs"] = "torch.index_select"
             return self.linear(x.index_select(1, weight.order), weight.weight, bias)
-        product = multiply(x, weight, self.paths)
+        if isinstance(weight, StackedWeight):
+            product = torch.cat([self.linear(x, part) for part in weight.parts], dim=1)
+        else:
+            product = multiply(x, weight, self.paths)
         return product if bias is None else product + bias
 
     def copy_blocks(self, source: Tensor, target: Tensor, pairs: Tensor) -> None:
@@ -97,6 +122,7 @@ class ReferenceKernels(KernelSet):
         read, written = pairs.long().unbind(1)
         target.index_copy_(1, written, source.index_select(1, read))
 
-    def head(self, x: Tensor, weight: TableWeight, *, exact: bool = False) -> Tensor:
-        assert isinstance(weight, DenseWeight)
-        return head_logits(x, weight, self.paths, exact=exact)
+    def head(self, x: Tensor, weight: StoredWeight, *, exact: bool = False) -> Tensor:
+        if isinstance(weight, DenseWeight):
+            return head_logits(x, weight, self.paths, exact=exact)
+        return self.linear(x.float(), weight)

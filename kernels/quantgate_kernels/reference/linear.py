@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from quantgate_kernels.int4_packing import dequantize_groups
-from quantgate_kernels.reference import dense, int4, int8, int8_dynamic
+from quantgate_kernels.reference import dense, int4, int8, int8_dynamic, int8_groups
 from quantgate_kernels.types import (
     DensePackedWeight,
     DenseWeight,
@@ -18,9 +18,11 @@ from quantgate_kernels.types import (
     Int4TiledWeight,
     Int8ChannelWeight,
     Int8DynamicWeight,
+    Int8GroupWeight,
     LinearWeight,
     OrderedWeight,
     ReorderedWeight,
+    StackedWeight,
     StoredWeight,
 )
 
@@ -57,6 +59,7 @@ ROW_PATHS: dict[type, tuple[RowPath, ...]] = {
         RowPath(None, "quantize rows, torch._int_mm", int8_dynamic.multiply_in_int32, int8_dynamic.has_int32_product),
         RowPath(None, "quantize rows, exact float32 products in chunks", int8_dynamic.multiply_in_chunks),
     ),
+    Int8GroupWeight: (RowPath(None, "dequantize groups, torch.linear", int8_groups.multiply_dequantized),),
     Int4TiledWeight: (
         RowPath(48, "aten._weight_int4pack_mm_for_cpu", int4.multiply_tiled, int4.reads_tiles),
         RowPath(None, "dequantize tiles, torch.bmm", int4.multiply_dequantized_tiles),
@@ -100,11 +103,15 @@ def dequantize(weight: LinearWeight) -> Tensor:
     """
     if isinstance(weight, ReorderedWeight):
         return dequantize(weight.weight).index_select(1, weight.order.argsort())
+    if isinstance(weight, StackedWeight):
+        return torch.cat([dequantize(part) for part in weight.parts])
     if isinstance(weight, DenseWeight):
         return weight.weight.float()
     if isinstance(weight, DensePackedWeight):
         return dense.unpack(weight).weight.float()
     if isinstance(weight, Int8ChannelWeight | Int8DynamicWeight):
         return weight.codes.float() * weight.scales.float().unsqueeze(1)
+    if isinstance(weight, Int8GroupWeight):
+        return int8_groups.dequantize(weight, torch.float32)
     groups = int4.untile(weight) if isinstance(weight, Int4TiledWeight) else weight
     return dequantize_groups(groups, torch.float32)
