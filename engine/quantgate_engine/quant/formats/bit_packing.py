@@ -30,16 +30,15 @@ def pack_codes(codes: Tensor, bits: int, dim: int = -1) -> Tensor:
     if dim == 0:
         return pack_codes(codes.t(), bits).t().contiguous()
     rows, count = codes.shape
-    octets = pad(codes, (0, -count % _CODES_ABREAST)).reshape(rows, -1, _CODES_ABREAST)
-    filled = torch.zeros(rows, octets.shape[1], bits, dtype=torch.uint8, device=codes.device)
+    # To 32 codes, which fill whole words.
+    octets = pad(codes, (0, -count % WORD_BITS)).reshape(rows, -1, _CODES_ABREAST)
+    filled = torch.zeros(*octets.shape[:2], bits, dtype=torch.uint8, device=codes.device)
     for index in range(_CODES_ABREAST):
         byte, offset = divmod(bits * index, 8)
         filled[..., byte] |= octets[..., index] << offset
         if offset + bits > 8:
             filled[..., byte + 1] |= octets[..., index] >> (8 - offset)
-    row_bytes = filled.view(rows, -1)
-    # To whole words; where the last codes are padding, a negative number cuts the bytes that hold nothing else.
-    return pad(row_bytes, (0, 4 * words_for(count, bits) - row_bytes.shape[1])).view(torch.int32)
+    return filled.flatten().view(torch.int32).view(rows, -1)[:, : words_for(count, bits)].contiguous()
 
 
 def unpack_codes(words: Tensor, bits: int, count: int, dim: int = -1) -> Tensor:
@@ -49,7 +48,7 @@ def unpack_codes(words: Tensor, bits: int, count: int, dim: int = -1) -> Tensor:
     """
     if dim == 0:
         return unpack_codes(words.t(), bits, count).t()
-    row_bytes = words.contiguous().view(torch.uint8)
+    row_bytes = words.flatten().view(torch.uint8).view(words.shape[0], -1)
     octet_bytes = pad(row_bytes, (0, -row_bytes.shape[1] % bits)).view(words.shape[0], -1, bits)
     codes = torch.empty(*octet_bytes.shape[:2], _CODES_ABREAST, dtype=torch.uint8, device=words.device)
     for index in range(_CODES_ABREAST):

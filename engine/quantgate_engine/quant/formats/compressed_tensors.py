@@ -7,15 +7,18 @@ For W of shape [out, in] and G groups (1: one scale per output; a single scale f
     weight_scale       float [out, G] or [1]
     weight_zero_point  int32 [words of out, G], if asymmetric
     weight_shape       int [2], [out, in]
-    weight_g_idx       int [in], the group of each input, if groups are not in order
 
     int-quantized
     weight             int8 [out, in]
     weight_scale       float [out, G] or [1]
     weight_zero_point  int8 [out, G] or [1], if asymmetric
 
+    both
+    weight_g_idx       int [in], the group of each input, if groups are not in order
+
 Values are signed; packed ones are stored with 2**(bits - 1) added, which makes them codes. They are packed densely, as
-GPTQ's are; until 2025 compressed-tensors split no code over two words, which the number of words tells.
+GPTQ's are. Older versions of compressed-tensors split no code over two words, which the number of words tells, or did
+not pack zeros, which their dtype tells.
 """
 
 from __future__ import annotations
@@ -39,13 +42,15 @@ _INDEX_DTYPES = (torch.int32, torch.int64)
 class PackedStorage:
     """`pack-quantized`. bits: 2 to 8. group_size: -1 for one scale per output.
 
-    one_scale: a single scale stands for the whole weight.
+    one_scale: a single scale stands for the whole weight. lists_groups: inputs are in groups in an order that only
+    weight_g_idx tells.
     """
 
     bits: int
     group_size: int
     symmetric: bool = True
     one_scale: bool = False
+    lists_groups: bool = False
     int8_activations: bool = False
 
     @property
@@ -67,16 +72,14 @@ class PackedStorage:
         if self.symmetric:
             zeros = _middle_zeros(scales, self.bits)
         else:
-            zeros_shape = (layout.words_for(outputs, self.bits), scales.shape[1])
-            packed_zeros = tensors.take("weight_zero_point", (torch.int32,), zeros_shape, why)
-            zeros = layout.unpack(packed_zeros, self.bits, outputs, dim=0).contiguous()
+            zeros = self._zeros(tensors, outputs, scales, layout, why)
         return ReadLayer(
             GroupedCodes(
                 codes=layout.unpack(packed, self.bits, inputs),
                 scales=scales,
                 zeros=zeros,
                 bits=self.bits,
-                group_of_input=self._groups(tensors, inputs, why),
+                group_of_input=_groups(self, tensors, inputs, why),
             )
         )
 
@@ -87,12 +90,15 @@ class PackedStorage:
             return DENSE
         return PADDED if packed.shape[1] == PADDED.words_for(inputs, self.bits) else DENSE
 
-    def _groups(self, tensors: LayerTensors, inputs: int, why: str) -> Tensor | None:
-        listed = tensors.tensors.get("weight_g_idx")
-        if listed is not None and bool((listed == -1).any()):
-            # The library's own mark of a list that was never filled.
-            return groups_in_order(inputs, self.group_size)
-        return listed_groups(tensors, "weight_g_idx", inputs, self.group_size, why)
+    def _zeros(self, tensors: LayerTensors, outputs: int, scales: Tensor, layout: WordLayout, why: str) -> Tensor:
+        """-> uint8 [out, G]"""
+        stored = tensors.tensors.get("weight_zero_point")
+        if stored is not None and stored.dtype == torch.int8:
+            values = tensors.take("weight_zero_point", (torch.int8,), tuple(scales.shape), why)
+            return _codes(values, self.bits, tensors, "weight_zero_point")
+        shape = (layout.words_for(outputs, self.bits), scales.shape[1])
+        packed = tensors.take("weight_zero_point", (torch.int32,), shape, why)
+        return layout.unpack(packed, self.bits, outputs, dim=0).contiguous()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,7 @@ class IntStorage:
     group_size: int
     symmetric: bool = True
     one_scale: bool = False
+    lists_groups: bool = False
     int8_activations: bool = False
 
     @property
@@ -111,7 +118,7 @@ class IntStorage:
 
     @property
     def tensor_names(self) -> tuple[str, ...]:
-        return ("weight", "weight_scale", "weight_zero_point")
+        return ("weight", "weight_scale", "weight_zero_point", "weight_g_idx")
 
     def read(self, tensors: LayerTensors, shape: tuple[int, int]) -> ReadLayer:
         why = _why(self, shape)
@@ -128,7 +135,7 @@ class IntStorage:
                 scales=scales,
                 zeros=zeros,
                 bits=self.bits,
-                group_of_input=groups_in_order(shape[1], self.group_size),
+                group_of_input=_groups(self, tensors, shape[1], why),
             )
         )
 
@@ -176,6 +183,15 @@ def _bits_and_groups(storage: PackedStorage | IntStorage) -> str:
 
 def _why(storage: PackedStorage | IntStorage, shape: tuple[int, int]) -> str:
     return f"{storage.summary}, of {shape[0]} outputs and {shape[1]} inputs"
+
+
+def _groups(storage: PackedStorage | IntStorage, tensors: LayerTensors, inputs: int, why: str) -> Tensor | None:
+    listed = tensors.tensors.get("weight_g_idx")
+    if listed is not None and not storage.lists_groups and bool((listed == -1).any()):
+        # The library's own mark of a list that was never filled.
+        return groups_in_order(inputs, storage.group_size)
+    needed = storage.lists_groups and count_groups(inputs, storage.group_size) > 1
+    return listed_groups(tensors, "weight_g_idx", inputs, storage.group_size, why, needed=needed)
 
 
 def _require_stated_shape(tensors: LayerTensors, shape: tuple[int, int], why: str) -> None:

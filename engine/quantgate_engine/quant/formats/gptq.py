@@ -35,12 +35,14 @@ class GptqStorage:
     """bits: 2, 3, 4 or 8. group_size: -1 for one group of all inputs.
 
     convention: of the zeros, as the configuration states it. symmetric: None where the configuration does not say.
+    lists_groups: inputs are in groups in an order that only g_idx tells.
     """
 
     bits: int
     group_size: int
     convention: ZeroConvention = ZeroConvention.MINUS_ONE
     symmetric: bool | None = None
+    lists_groups: bool = False
     int8_activations: bool = False
 
     @property
@@ -66,7 +68,9 @@ class GptqStorage:
             scales=scales.t().contiguous(),
             zeros=zeros_from_stored(stored_zeros, self.bits, convention).t().contiguous(),
             bits=self.bits,
-            group_of_input=listed_groups(tensors, "g_idx", inputs, self.group_size, why),
+            group_of_input=listed_groups(
+                tensors, "g_idx", inputs, self.group_size, why, needed=self.lists_groups and groups > 1
+            ),
         )
         return ReadLayer(weight, remark)
 

@@ -23,17 +23,22 @@ def groups_in_order(inputs: int, group_size: int) -> Tensor | None:
     return torch.arange(inputs) // group_size
 
 
-def listed_groups(tensors: LayerTensors, name: str, inputs: int, group_size: int, why: str) -> Tensor | None:
+def listed_groups(
+    tensors: LayerTensors, name: str, inputs: int, group_size: int, why: str, *, needed: bool
+) -> Tensor | None:
     """The groups that the tensor `name` lists, int [in], in any order; those in order where it is not there.
 
     Lists that say what the order says are None as well, as are those of nothing but 0, with which some writers fill
-    a place that they do not use. Raises ModelError for a group that does not exist.
+    a place that they do not use. needed: inputs were quantized in an order that only the list tells. Raises ModelError
+    for a group that does not exist, and where a list that is needed is missing or empty of meaning.
     """
-    if name not in tensors:
+    if name not in tensors and not needed:
         return groups_in_order(inputs, group_size)
     listed = tensors.take(name, (torch.int32, torch.int64), (inputs,), why).long()
     groups = count_groups(inputs, group_size)
-    if not listed.any():
+    if groups > 1 and not listed.any():
+        if needed:
+            raise tensors.error(name, f"holds nothing but 0; {why} needs the group of each input: the file is damaged")
         return groups_in_order(inputs, group_size)
     least, greatest = int(listed.min()), int(listed.max())
     if least < 0 or greatest >= groups:
@@ -42,6 +47,5 @@ def listed_groups(tensors: LayerTensors, name: str, inputs: int, group_size: int
             name, f"names the group {wrong}; {why} has the groups 0 to {groups - 1}: the file is damaged"
         )
     size = inputs if group_size == WHOLE_ROW else group_size
-    if torch.equal(listed, torch.arange(inputs) // size):
-        return groups_in_order(inputs, group_size)
-    return listed
+    in_order = torch.equal(listed, torch.arange(inputs) // size)
+    return groups_in_order(inputs, group_size) if in_order else listed

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, AliasChoices, Field
+from pydantic import AfterValidator, AliasChoices, Field, field_validator
 
-from quantgate_engine.quant.formats.awq import AwqStorage
-from quantgate_engine.quant.formats.config.gptqmodel_selection import Selection
+from quantgate_engine.quant.formats.awq import BITS, AwqStorage
+from quantgate_engine.quant.formats.config.gptqmodel_selection import Overrides, Selection
 from quantgate_engine.quant.formats.config.group_size_field import GroupSize
+from quantgate_engine.shown import shown_name
 
 
 def _gemm(version: str) -> str:
     if version.lower() != "gemm":
         raise ValueError(f"expected gemm, found {version!r}, whose order of outputs is another one")
     return version
+
+
+def _ordered_as_autoawq(backend: str) -> str:
+    """Other backends name kernels, which all take AutoAWQ's order."""
+    if backend == "llm-awq":
+        raise ValueError("expected autoawq, found 'llm-awq', whose order of outputs is another one")
+    return backend
 
 
 class AwqConfig(Selection):
@@ -25,7 +33,15 @@ class AwqConfig(Selection):
     version: Annotated[str, AfterValidator(_gemm)] = Field(
         default="gemm", validation_alias=AliasChoices("version", "format", "checkpoint_format")
     )
-    backend: Literal["autoawq", "gptqmodel", "auto", None] = None
+    backend: Annotated[str, AfterValidator(_ordered_as_autoawq)] | None = None
+
+    @field_validator("dynamic")
+    @classmethod
+    def _four_bits(cls, dynamic: dict[str, Overrides] | None) -> dict[str, Overrides] | None:
+        for pattern, overrides in (dynamic or {}).items():
+            if overrides.bits not in (None, BITS):
+                raise ValueError(f"expected {BITS} bits for {shown_name(pattern)}, found {overrides.bits}")
+        return dynamic
 
     def storage(self, layer: str) -> AwqStorage | None:
         overrides = self.overrides_for(layer)

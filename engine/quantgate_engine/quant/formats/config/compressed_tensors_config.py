@@ -38,14 +38,14 @@ class _Part(BaseModel):
 
 
 class WeightArguments(_Part):
-    """actorder: `group` comes with a list of groups among the tensors, the others leave no trace in the layout."""
+    """actorder: the order in which inputs were quantized; with `group` (or true) it is that of the groups too."""
 
     num_bits: int = Field(default=8, ge=2, le=8)
     type: Literal["int"] = "int"
     symmetric: bool = True
     strategy: Literal["tensor", "channel", "group", None] = None
     group_size: GroupSize | None = None
-    actorder: Literal["weight", "static", "group", "dynamic", False, None] = None
+    actorder: Literal["weight", "static", "group", "dynamic", False, True, None] = None
     dynamic: Literal[False] = False
 
     @model_validator(mode="after")
@@ -58,6 +58,10 @@ class WeightArguments(_Part):
     def group_inputs(self) -> int:
         grouped = self.group_size is not None and self.strategy in ("group", None)
         return self.group_size if grouped and self.group_size is not None else WHOLE_ROW
+
+    @property
+    def lists_groups(self) -> bool:
+        return self.actorder in ("group", "dynamic", True)
 
     @property
     def one_scale(self) -> bool:
@@ -113,6 +117,7 @@ class CompressedTensorsConfig(_Part):
             group_size=group.weights.group_inputs,
             symmetric=group.weights.symmetric,
             one_scale=group.weights.one_scale,
+            lists_groups=group.weights.lists_groups,
             int8_activations=group.input_activations is not None,
         )
 

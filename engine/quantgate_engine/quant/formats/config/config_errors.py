@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from quantgate_engine.shown import shown
 
+_OF_A_KEY = "[key]"
 _PLAINER = {
     "missing": "it is missing",
     "dict_type": "expected an object",
@@ -18,7 +19,7 @@ def first_fault(error: ValidationError) -> str:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return "it is not JSON"
-    field = ".".join(map(str, first["loc"]))
+    field = ".".join(str(part) for part in first["loc"] if part != _OF_A_KEY)
     words = _PLAINER.get(first["type"])
     if words is None:
         said = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")

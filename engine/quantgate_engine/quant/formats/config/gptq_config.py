@@ -11,13 +11,15 @@ from quantgate_engine.quant.formats.gptq_zeros import ZeroConvention
 
 
 class GptqConfig(Selection):
-    """`desc_act` is not asked for: the tensor g_idx says which input is in which group."""
+    """static_groups: groups were formed before inputs were put into the order of `desc_act`, and stand in their own."""
 
     format_name: ClassVar[str] = "gptq"
 
     bits: GptqBits
     group_size: GroupSize = 128
     sym: bool | None = None
+    desc_act: bool | None = None
+    static_groups: bool | None = None
     checkpoint_format: ZeroConvention | None = None
     format: ZeroConvention | None = None
     is_marlin_format: Literal[False] | None = None
@@ -27,9 +29,11 @@ class GptqConfig(Selection):
         overrides = self.overrides_for(layer)
         if overrides is None:
             return None
+        desc_act = self.desc_act if overrides.desc_act is None else overrides.desc_act
         return GptqStorage(
             bits=self.bits if overrides.bits is None else overrides.bits,
             group_size=self.group_size if overrides.group_size is None else overrides.group_size,
             convention=self.checkpoint_format or self.format or ZeroConvention.MINUS_ONE,
             symmetric=self.sym if overrides.sym is None else overrides.sym,
+            lists_groups=bool(desc_act) and not self.static_groups,
         )

@@ -25,6 +25,7 @@ class Overrides(BaseModel):
     bits: GptqBits | None = None
     group_size: GroupSize | None = None
     sym: bool | None = None
+    desc_act: bool | None = None
 
 
 def _flat(entries: object) -> object:
