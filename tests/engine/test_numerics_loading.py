@@ -66,7 +66,7 @@ def load(folder: ModelFolder, **config: Any) -> TorchExecutor:
         ({"vocab_size": ...}, "field vocab_size: expected a positive integer, found None"),
         ({"num_key_value_heads": 3}, r"field num_key_value_heads: expected a divisor of num_attention_heads \(4\)"),
         ({"rms_norm_eps": -1}, "field rms_norm_eps: expected a positive number, found -1"),
-        ({"quantization_config": {"bits": 4}}, "field quantization_config: expected none"),
+        ({"quantization_config": {"bits": 4}}, "field quantization_config, field quant_method: expected gptq, awq, "),
         ({"rope_parameters": 7}, "field rope_parameters: expected an object, found 7"),
         ({"eos_token_id": "x"}, "field eos_token_id: expected a token id or a list of them, found 'x'"),
     ],

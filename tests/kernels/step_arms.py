@@ -18,6 +18,7 @@ from quantgate_engine.executor.kv_format import KV_FORMATS
 from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.model.config import DecoderConfig, read_decoder_config
 from quantgate_engine.model.decoder import Decoder
+from quantgate_engine.model.linear_layers import LayersByScheme
 from quantgate_engine.model.loader import WeightLoader
 from quantgate_engine.model.rope import RotaryTable
 from quantgate_engine.quant.layer_schemes import find_schemes
@@ -80,7 +81,8 @@ def load_model(folder: Path, scheme: str, **changes: Any) -> Model:
     if not (folder / "config.json").exists():
         save_tiny_model(folder, **changes)
     config = read_decoder_config(folder)
-    loader = WeightLoader(config, find_schemes(scheme), SIXTEEN_BIT, PlainForms(), CPU)
+    layers = LayersByScheme(find_schemes(scheme), SIXTEEN_BIT, CPU)
+    loader = WeightLoader(config, layers, SIXTEEN_BIT, PlainForms(), CPU)
     return Model(config, loader.load(folder))
 
 

@@ -26,12 +26,16 @@ from quantgate_engine.executor.step_parts import parts_on_device, parts_on_host
 from quantgate_engine.executor.teacher_forcing import TeacherForcing
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.decoder import Decoder
+from quantgate_engine.model.linear_layers import linear_layers
 from quantgate_engine.model.loader import WeightLoader
 from quantgate_engine.model.model_folder import ModelFolder
+from quantgate_engine.model.stored_layers import StoredLayers
 from quantgate_engine.model_info import ModelInfo
 from quantgate_engine.quant.layer_schemes import find_schemes
 from quantgate_engine.quant.perturbation import WeightPerturbation
 from quantgate_engine.quant.scheme_text import SchemeChoice
+from quantgate_engine.quant.schemes import BASELINE
+from quantgate_engine.quant.stored_scheme import STORED
 from quantgate_engine.sampling.finite_rows import NOT_FINITE, rows_beyond_norm
 from quantgate_engine.sampling.sampler import SamplingRow, sample
 from quantgate_engine.sampling_params import LogitsNeed
@@ -96,14 +100,16 @@ class TorchExecutor:
     def load(
         cls,
         folder: ModelFolder,
-        scheme: SchemeChoice,
+        scheme: SchemeChoice | None,
         config: EngineConfig,
         kernels: KernelSet | None = None,
         perturbation: WeightPerturbation | None = None,
         accelerator: Accelerator | None = None,
         clock: Clock | None = None,
     ) -> TorchExecutor:
-        """accelerator: what to compute with; None takes that of the config's device.
+        """scheme: None is `stored` for a checkpoint that is quantized, else `fp16`.
+
+        accelerator: what to compute with; None takes that of the config's device.
 
         Raises ModelError for a folder that cannot be served.
 
@@ -115,7 +121,9 @@ class TorchExecutor:
         if config.threads is not None:
             require_threads(config.threads)
             torch.set_num_threads(config.threads)
-        chosen, target = find_schemes(scheme), accelerator.device if accelerator else chosen_device(config.device)
+        stored = StoredLayers.of(folder.path)
+        chosen = find_schemes(scheme or (BASELINE if stored is None else STORED.name))
+        target = accelerator.device if accelerator else chosen_device(config.device)
         kernels = kernels or _kernel_set(config, target)
         precision = chosen.precision(target)
         model = read_decoder_config(folder.path)
@@ -123,7 +131,8 @@ class TorchExecutor:
         context = context_limit(config, model.max_position_embeddings)
         if config.num_kv_blocks is not None or target.type == HOST.type:
             require_cache_fits(config, model, kv_format, block_count(config, context), target)
-        loader = WeightLoader(model, chosen, precision, kernels, target, perturbation)
+        layers = linear_layers(chosen, precision, target, stored, perturbation)
+        loader = WeightLoader(model, layers, precision, kernels, target)
         with refusing_what_does_not_fit(f"{folder.name} as {chosen.name}", "take a scheme of smaller weights"):
             weights = loader.load(folder.path)
         decoder = Decoder(model, weights, kernels, precision.compute, context)
@@ -134,13 +143,13 @@ class TorchExecutor:
             weight_bytes=weights.stored_bytes(),
             linear_weight_bytes=sum(stored_bytes(projection.weight) for projection in weights.projections()),
             load_seconds=(clock.now_ns() - started_ns) / 1e9,
-            compute_dtype=chosen.arithmetic(precision),
+            compute_dtype=layers.arithmetic(),
             head_dtype=dtype_name(precision.storage),
             kv_dtype=kv_format.name,
             kv_bytes_per_token=kv_format.bytes_per_token(model),
             kernel_set=kernels.name,
             kernel_paths=kernels.paths,
-            provenance=folder.provenance,
+            provenance={**folder.provenance, **layers.provenance()},
             weights_sha256=folder.weights_sha256,
             tokenizer_sha256=folder.tokenizer_sha256,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -63,6 +64,12 @@ class Checkpoint:
         values = tensor.to(torch.float32)
         _require_finite(values, path, name)
         return values
+
+    def take_as_stored(self, layer: str, names: Sequence[str]) -> dict[str, Tensor]:
+        """Those of the tensors `layer.name` that are there, by name, of any dtype and shape."""
+        present = [name for name in names if f"{layer}.{name}" in self._homes]
+        self._taken.update(f"{layer}.{name}" for name in present)
+        return {name: self._homes[f"{layer}.{name}"][1].get_tensor(f"{layer}.{name}") for name in present}
 
     def refuse_leftovers(self, ignored_suffixes: tuple[str, ...]) -> None:
         """A tensor that nobody read would change the model's answers if it were: better no answers than wrong ones."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quantgate_engine.model.checkpoint_check import read_json_object
 from quantgate_engine.model.config_fields import ConfigFields
-from quantgate_engine.model.families import FAMILIES
+from quantgate_engine.model.families import ATTENTION, FAMILIES
 from quantgate_engine.model.rope_config import RopeConfig, read_rope
 from quantgate_engine.model.windows import Windows
 
@@ -42,13 +42,23 @@ class DecoderConfig:
     def query_key_value_size(self) -> int:
         return (self.num_heads + 2 * self.num_kv_heads) * self.head_dim
 
+    @property
+    def head_shape(self) -> tuple[int, int]:
+        """Of the embedding too: [vocab, hidden]."""
+        return self.vocab_size, self.hidden_size
+
+    def linear_inputs(self) -> dict[str, int]:
+        """Number of inputs of each kind of linear layer."""
+        hidden = dict.fromkeys(("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"), self.hidden_size)
+        return {**hidden, "o_proj": self.num_heads * self.head_dim, "down_proj": self.ffn_size}
+
     def linear_layers(self) -> dict[str, int]:
-        """Of each linear layer its name, as in Hugging Face's checkpoints, and its number of inputs."""
-        kinds = {f"self_attn.{kind}": self.hidden_size for kind in ("q_proj", "k_proj", "v_proj")}
-        kinds |= {"self_attn.o_proj": self.num_heads * self.head_dim}
-        kinds |= {"mlp.gate_proj": self.hidden_size, "mlp.up_proj": self.hidden_size, "mlp.down_proj": self.ffn_size}
-        layers = range(self.num_layers)
-        return {f"model.layers.{index}.{kind}": inputs for index in layers for kind, inputs in kinds.items()}
+        """Number of inputs of each linear layer, by its name in Hugging Face's checkpoints."""
+        return {
+            f"model.layers.{index}.{'self_attn' if kind in ATTENTION else 'mlp'}.{kind}": inputs
+            for index in range(self.num_layers)
+            for kind, inputs in self.linear_inputs().items()
+        }
 
     @property
     def linear_parameters_per_layer(self) -> int:
@@ -101,8 +111,6 @@ def _refuse_what_is_not_served(fields: ConfigFields) -> None:
         raise fields.error("model_type", f"one of {', '.join(FAMILIES)}", values.get("model_type"))
     if values.get("hidden_act", "silu") != "silu":
         raise fields.error("hidden_act", "silu, the only activation of this family", values["hidden_act"])
-    if values.get("quantization_config") is not None:
-        raise fields.error("quantization_config", "none, as schemes are applied to 16-bit or 32-bit weights", "one")
 
 
 def _eos_token_ids(folder: Path, fields: ConfigFields) -> tuple[int, ...]:

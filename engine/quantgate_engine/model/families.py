@@ -11,7 +11,7 @@ from quantgate_engine.model.config_fields import ConfigFields
 from quantgate_engine.model.windows import Windows, one_window, upper_layers, whole_context
 
 _ATTENTION_INPUTS = frozenset({"q_proj", "k_proj", "v_proj"})
-_ATTENTION = _ATTENTION_INPUTS | {"o_proj"}
+ATTENTION = _ATTENTION_INPUTS | {"o_proj"}
 _FEED_FORWARD = frozenset({"gate_proj", "up_proj", "down_proj"})
 
 # transformers' Qwen2Config and Qwen3Config.
@@ -41,7 +41,7 @@ def _biased_inputs(_fields: ConfigFields) -> frozenset[str]:
 
 
 def _biased_attention(fields: ConfigFields) -> frozenset[str]:
-    return _ATTENTION if fields.flag("attention_bias", default=False) else frozenset()
+    return ATTENTION if fields.flag("attention_bias", default=False) else frozenset()
 
 
 def _biases_as_stated(fields: ConfigFields) -> frozenset[str]:

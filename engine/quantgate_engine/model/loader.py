@@ -10,13 +10,13 @@ from torch import Tensor
 
 from quantgate_engine.model.checkpoint import Checkpoint
 from quantgate_engine.model.config import DecoderConfig
-from quantgate_engine.quant.layer_schemes import HEAD, LayerSchemes
-from quantgate_engine.quant.perturbation import WeightPerturbation
+from quantgate_engine.model.linear_layers import EMBEDDING, LinearLayers
+from quantgate_engine.quant.dense import store_dense
 from quantgate_engine.quant.precision import Precision
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.layers import DecoderLayer, DecoderWeights, HeadNorm, Projection, TableWeight
 from quantgate_kernels.stacking import stack_outputs
-from quantgate_kernels.types import DenseWeight, StoredWeight
+from quantgate_kernels.types import DenseWeight, LinearPart, LinearWeight, StoredWeight
 
 # Rotary tables are computed; a tied head is the embedding, even where the file repeats it.
 IGNORED_SUFFIXES = ("rotary_emb.inv_freq",)
@@ -28,24 +28,21 @@ class WeightLoader:
     """What turns a stored tensor into a weight of the decoder."""
 
     config: DecoderConfig
-    schemes: LayerSchemes
+    layers: LinearLayers
     precision: Precision
     kernels: KernelSet
     device: torch.device
-    perturbation: WeightPerturbation | None = None
 
     def load(self, folder: Path) -> DecoderWeights:
         """Raises ModelError for a missing, superfluous or misshapen tensor, ConfigurationError for an unfit scheme."""
         config = self.config
-        self.schemes.check({**config.linear_layers(), HEAD: config.hidden_size})
+        self.layers.check(config)
         with Checkpoint(folder) as checkpoint, torch.inference_mode():
-            vocab_shape = (config.vocab_size, config.hidden_size)
-            embedding_values = checkpoint.take("model.embed_tokens.weight", vocab_shape)
-            embedding = self._table(embedding_values)
+            embedding_values = checkpoint.take(f"{EMBEDDING}.weight", config.head_shape).to(self.device)
+            embedding = self._table(store_dense(embedding_values, self.precision))
             layers = tuple(self._layer(checkpoint, f"model.layers.{index}.") for index in range(config.num_layers))
             final_norm = self._norm(checkpoint, "model.norm.weight", config.hidden_size)
-            head_values = embedding_values if config.tied_head else checkpoint.take("lm_head.weight", vocab_shape)
-            head = embedding if config.tied_head and self.schemes.of_head() is None else self._head(head_values)
+            head = self._head(self.layers.head(checkpoint, config), embedding)
             tied = (TIED_HEAD_SUFFIX,) if config.tied_head else ()
             checkpoint.refuse_leftovers(IGNORED_SUFFIXES + tied)
         return DecoderWeights(embedding=embedding, layers=layers, final_norm=final_norm, head=head)
@@ -78,25 +75,23 @@ class WeightLoader:
         """Layers that read the same input (name -> outputs), stacked into one product. split: they are gate and up."""
         weights, biases = [], []
         for name, outputs in parts.items():
-            weight = checkpoint.take(f"{name}.weight", (outputs, inputs))
-            if self.perturbation is not None:
-                weight = self.perturbation.apply(name, weight)
-            weights.append(self.schemes.of(name).quantize(weight.to(self.device), self.precision))
+            weights.append(self.layers.take(checkpoint, name, (outputs, inputs)))
             if name.rpartition(".")[2] in self.config.biased:
                 biases.append(checkpoint.take(f"{name}.bias", (outputs,)))
         bias = torch.cat(biases).to(self.device, self.precision.compute) if biases else None
-        stored = self.kernels.stored_form(stack_outputs(weights), self.precision.compute, split=split)
-        return Projection(weight=stored, bias=bias)
+        return Projection(weight=self._stored(stack_outputs(weights), split=split), bias=bias)
 
-    def _head(self, values: Tensor) -> StoredWeight:
-        scheme = self.schemes.of_head()
-        if scheme is None:
-            return self._table(values)
-        return self.kernels.stored_form(scheme.quantize(values.to(self.device), self.precision), self.precision.compute)
+    def _head(self, head: LinearPart | None, embedding: TableWeight) -> StoredWeight:
+        """None: it is the embedding."""
+        if head is None:
+            return embedding
+        return self._table(head) if isinstance(head, DenseWeight) else self._stored(head)
 
     def _norm(self, checkpoint: Checkpoint, name: str, size: int) -> Tensor:
         return checkpoint.take(name, (size,)).to(self.device, self.precision.compute)
 
-    def _table(self, tensor: Tensor) -> TableWeight:
-        stored = DenseWeight(tensor.to(self.device, self.precision.storage))
-        return self.kernels.stored_table(stored, self.precision.compute)
+    def _table(self, weight: DenseWeight) -> TableWeight:
+        return self.kernels.stored_table(weight, self.precision.compute)
+
+    def _stored(self, weight: LinearWeight, *, split: bool = False) -> StoredWeight:
+        return self.kernels.stored_form(weight, self.precision.compute, split=split)

@@ -41,6 +41,16 @@ class GroupedCodes:
     def is_symmetric(self) -> bool:
         return bool((self.zeros == middle_code(self.bits)).all())
 
+    def to(self, device: torch.device) -> GroupedCodes:
+        groups = self.group_of_input
+        return GroupedCodes(
+            codes=self.codes.to(device),
+            scales=self.scales.to(device),
+            zeros=self.zeros.to(device),
+            bits=self.bits,
+            group_of_input=None if groups is None else groups.to(device),
+        )
+
     def dequantize(self) -> Tensor:
         """-> float32 [out, in]: what the codes stand for, by definition."""
         groups = self.groups()

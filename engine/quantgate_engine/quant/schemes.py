@@ -9,13 +9,16 @@ from quantgate_engine.quant.int8_channel import quantize_int8_channel
 from quantgate_engine.quant.int8_dynamic import quantize_int8_dynamic
 from quantgate_engine.quant.precision import bfloat16_precision, fastest_16_bit_precision, float32_precision
 from quantgate_engine.quant.scheme import Scheme
+from quantgate_engine.quant.stored_scheme import STORED
+
+BASELINE = "fp16"
 
 SCHEMES: dict[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
         Scheme("fp32", "32-bit weights and activations", float32_precision, store_dense),
         Scheme("bf16", "bfloat16 weights and activations", bfloat16_precision, store_dense),
-        Scheme("fp16", "16-bit baseline: the device's fastest 16-bit path", fastest_16_bit_precision, store_dense),
+        Scheme(BASELINE, "16-bit baseline: the device's fastest 16-bit path", fastest_16_bit_precision, store_dense),
         Scheme(
             "int8-w8a16",
             "INT8 weights, symmetric round-to-nearest, one scale per output channel; 16-bit activations",
@@ -32,10 +35,12 @@ SCHEMES: dict[str, Scheme] = {
         *(int4_group_scheme(group_size) for group_size in OFFERED_GROUP_SIZES),
     )
 }
+"""Those that make weights of floats; `stored` takes them as they are."""
 
 
 def find_scheme(name: str) -> Scheme:
     """Raises ConfigurationError, with the known names, for an unknown one."""
-    if name not in SCHEMES:
-        raise ConfigurationError(f"Unknown scheme {name!r}; expected one of {', '.join(SCHEMES)}.")
-    return SCHEMES[name]
+    known = {**SCHEMES, STORED.name: STORED}
+    if name not in known:
+        raise ConfigurationError(f"Unknown scheme {name!r}; expected one of {', '.join(known)}.")
+    return known[name]

@@ -8,8 +8,8 @@ from quantgate_engine.model.config import DecoderConfig
 from quantgate_engine.model_info import ModelInfo
 from quantgate_kernels.roofline import DecoderWork, Width
 
-INT8_PRODUCTS = frozenset({"int8-w8a8"})
-"""Labels of weights (and schemes) whose linear layers multiply int8 activations by int8 weights."""
+INT8_PRODUCTS = "linear layers int8"
+"""What `ModelInfo.compute_dtype` says of arms some of whose linear layers multiply int8 activations by int8 weights."""
 
 _BYTES_OF_FLOAT32, _BYTES_OF_16_BITS = 4, 2
 
@@ -26,7 +26,7 @@ def decoder_work(model: DecoderConfig, info: ModelInfo) -> DecoderWork:
         head_parameters=head_parameters,
         query_size=model.num_heads * model.head_dim,
         windows=tuple(Counter(model.windows).items()),
-        linear_width="int8" if info.scheme in INT8_PRODUCTS else width,
+        linear_width="int8" if INT8_PRODUCTS in info.compute_dtype else width,
         width=width,
     )
 

@@ -32,7 +32,13 @@ _RATE = re.compile(r"(\d+)(?:/min)?")
 def serve(
     model: Annotated[str, typer.Argument(help="Known name, Hugging Face folder or id, or GGUF file.")],
     *,
-    scheme: Annotated[str, typer.Option(help="Quantization scheme, such as fp16, int8-w8a16 or int4-g64.")] = "fp16",
+    scheme: Annotated[
+        str | None,
+        typer.Option(
+            help="Quantization scheme, such as fp16, int8-w8a16 or int4-g64; left out: as stored for a quantized "
+            "checkpoint, else fp16."
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
     served_model_name: Annotated[

@@ -23,13 +23,13 @@ class LoadedEngine:
 
 def load_engine(
     model: str,
-    scheme: str,
+    scheme: str | None,
     settings: EngineSettings,
     *,
     kv_dtype: KVDtypeName | None = None,
     perturbation: WeightPerturbation | None = None,
 ) -> LoadedEngine:
-    """kv_dtype: in place of that of the settings.
+    """scheme: None is as stored for a quantized checkpoint, else fp16. kv_dtype: in place of that of the settings.
 
     Raises ModelError or ConfigurationError where the model, the scheme or a setting is wrong.
     """
