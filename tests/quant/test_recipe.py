@@ -63,11 +63,11 @@ def test_the_first_pattern_that_fits_a_layer_counts() -> None:
 @pytest.mark.parametrize(
     ("recipe", "needed"),
     [
-        (Recipe(rounding="nearest"), False),
+        (Recipe(rounding="nearest", grid=Grid()), False),
         (Recipe(rounding="gptq"), True),
-        (Recipe(rounding="nearest", folding="smoothquant"), True),
+        (Recipe(rounding="nearest", folding="smoothquant", grid=Grid()), True),
         (Recipe(rounding="nearest", grid=Grid(clip=ClipSearch())), True),
-        (Recipe(rounding="nearest", exceptions=(GridException("*", Grid(clip=ClipSearch())),)), True),
+        (Recipe(rounding="nearest", grid=Grid(), exceptions=(GridException("*", Grid(clip=ClipSearch())),)), True),
     ],
 )
 def test_plain_rounding_alone_needs_no_text(recipe: Recipe, needed: bool) -> None:

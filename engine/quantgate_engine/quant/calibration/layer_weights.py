@@ -36,6 +36,13 @@ def layer_prefix(index: int) -> str:
     return f"model.layers.{index}."
 
 
+def linear_inputs(config: DecoderConfig) -> dict[str, int]:
+    """Whole name of every linear layer -> its number of inputs."""
+    inputs = config.linear_inputs()
+    kinds = (QUERY, KEY, VALUE, OUTPUT, GATE, UP, DOWN)
+    return {layer_prefix(index) + name: inputs[_kind(name)] for index in range(config.num_layers) for name in kinds}
+
+
 def read_layer(checkpoint: Checkpoint, config: DecoderConfig, index: int) -> LayerWeights:
     """Raises ModelError for a missing or misshapen tensor."""
     prefix = layer_prefix(index)
