@@ -9,6 +9,7 @@ from tests.engine.against_transformers import random_tokens
 from tests.engine.test_numerics_families import FAMILIES
 from tests.engine.tiny_model import save_tiny_model
 
+from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.model.checkpoint import Checkpoint
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.quant.calibration.quantized_layer import QuantizedLayer
@@ -175,3 +176,19 @@ def test_a_weight_that_carries_the_grid_already_is_told_by_an_error_of_zero(tmp_
     with Checkpoint(again) as checkpoint:
         layer = quantize_without_text(checkpoint, config, recipe, 0)
     assert all(linear.weight_error == 0 for linear in layer.linears.values())
+
+
+@pytest.mark.parametrize("rounding", ["nearest", "gptq"])
+def test_a_weight_whose_scales_overflow_is_named(rounding: Rounding, tmp_path: Path) -> None:
+    _, model = save_tiny_model(tmp_path)
+    with torch.no_grad():
+        model.model.layers[1].self_attn.o_proj.weight[3, 5] = 1e7
+    model.save_pretrained(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"^model\.layers\.1\.self_attn\.o_proj: A scale does not fit float16"):
+        walk_through(tmp_path, Recipe(rounding=rounding, grid=GRID))
+
+
+def test_gptq_without_text_is_refused(tmp_path: Path) -> None:
+    save_tiny_model(tmp_path)
+    with Checkpoint(tmp_path) as checkpoint, pytest.raises(ConfigurationError, match="GPTQ needs calibration text"):
+        quantize_without_text(checkpoint, read_decoder_config(tmp_path), Recipe(grid=GRID), 0)

@@ -33,18 +33,24 @@ class LayerRounding:
 
     def round(self, names: tuple[str, ...], hessian: Tensor | None) -> Iterator[str]:
         """Linear layers that read the same inputs, of this Hessian (None: no text was read); yields whole names."""
-        factor = None
-        if self._recipe.rounding == "gptq":
-            if hessian is None:
-                raise ConfigurationError("GPTQ needs calibration text.")
-            options = self._recipe.gptq
-            factor = factorize(hessian, damping=options.damping, by_activity=options.act_order)
-        plain = None if hessian is None else hessian.float()
+        factor, plain = None, None if hessian is None else hessian.float()
         for name in names:
             grid = self.grids[name]
-            if grid is not None:
-                self._linears[name] = self._rounded(name, grid, factor, plain)
+            try:
+                if grid is not None:
+                    factor = factor or self._factor(hessian)
+                    self._linears[name] = self._rounded(name, grid, factor, plain)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{self._prefix}{name}: {error}") from error
             yield self._prefix + name
+
+    def _factor(self, hessian: Tensor | None) -> HessianFactor | None:
+        """None where rounding needs none."""
+        if self._recipe.rounding != "gptq":
+            return None
+        if hessian is None:
+            raise ConfigurationError("GPTQ needs calibration text.")
+        return factorize(hessian, damping=self._recipe.gptq.damping, by_activity=self._recipe.gptq.act_order)
 
     def _rounded(self, name: str, grid: Grid, factor: HessianFactor | None, hessian: Tensor | None) -> QuantizedLinear:
         weight = self._weights.linears[name]

@@ -44,8 +44,8 @@ def draw_tokens(
     forbidden: `passage_hashes` of every text that the model will be judged by. Of Python's texts those that share one
     are left out; of the caller's own, one that does is an error. So is too little text.
     """
+    require_disjoint(own, forbidden)
     kinds = [list(own)] if own else [_apart(python_prose(), forbidden), _apart(python_code(), forbidden)]
-    require_disjoint(chain.from_iterable(kinds), forbidden)
     chooser = random.Random(settings.seed)
     for texts in kinds:
         chooser.shuffle(texts)

@@ -4,7 +4,7 @@ finer for them; what they are multiplied by is divided out before."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -41,7 +41,8 @@ def find_awq_factors(
     targets: weight [out, in] and grid of each layer that reads the inputs; magnitudes: the mean |x| of each output of
     the source; hessian: float32 [in, in] of the inputs. Factors are magnitudes**a, over the geometric mean of the
     largest and the smallest (section 3.2, and the authors' code), with the a whose rounding to nearest costs the least:
-    the squared error of the targets' outputs, which the paper takes of the whole block.
+    the squared error of the targets' outputs, which the paper takes of the whole block. Like there, what can be clipped
+    is looked for when the factors are known.
     """
     known = magnitudes.clamp(min=LEAST_MAGNITUDE)
     best, least = torch.ones_like(known), float("inf")
@@ -56,6 +57,5 @@ def find_awq_factors(
 
 def _error_with(weight: Tensor, grid: Grid, factors: Tensor, hessian: Tensor, head_dim: int) -> float:
     read = as_read(factors, weight.shape[1], head_dim)
-    importance = hessian.diagonal() / read.square()
-    rounded = round_to_nearest(weight * read, grid, importance).dequantize() / read
+    rounded = round_to_nearest(weight * read, replace(grid, clip=None)).dequantize() / read
     return output_error(weight - rounded, hessian)

@@ -43,14 +43,13 @@ def quantize_gptq(weight: Tensor, factor: HessianFactor, grid: Grid, *, static_g
     """
     outputs, inputs = weight.shape
     size = grid.size_in(inputs)
+    points = _static_points(weight, factor.importance, size, grid) if static_groups else []
+    group_of = factor.order // size if static_groups else torch.arange(inputs) // size
+    group_at: list[int] = group_of.tolist()
     # Columns are rows here, which lie in one piece of memory.
     columns = weight.t()[factor.order].contiguous()
     importance = factor.importance[factor.order]
-    points = _static_points(weight, factor.importance, size, grid) if static_groups else None
-    group_of = factor.order // size if static_groups else torch.arange(inputs) // size
-    group_at: list[int] = group_of.tolist()
     codes = torch.empty_like(columns)
-    found: list[GridPoints] = []
     # A whole number of groups, so that a group's columns are up to date when its points are found; a whole row is, at
     # the start.
     block = LEAST_BLOCK if size >= inputs else -(-LEAST_BLOCK // size) * size
@@ -58,24 +57,27 @@ def quantize_gptq(weight: Tensor, factor: HessianFactor, grid: Grid, *, static_g
         stop = min(start + block, inputs)
         spread = factor.upper[start:stop, start:stop]
         errors = torch.empty(stop - start, outputs)
-        for index in range(start, stop):
-            if points is None and index % size == 0:
+        for row, index in enumerate(range(start, stop)):
+            if not static_groups and index % size == 0:
                 group = slice(index, index + size)
-                found.append(find_points(columns[group].t(), grid, importance[group]))
-            own = found[-1] if points is None else points[group_at[index]]
+                points.append(find_points(columns[group].t(), grid, importance[group]))
+            own = points[group_at[index]]
             codes[index] = own.codes(columns[index].unsqueeze(-1)).squeeze(-1)
             lost = columns[index] - (codes[index] - own.zeros) * own.scales
-            row = index - start
             torch.div(lost, spread[row, row], out=errors[row])
             columns[index:stop].addr_(spread[row, row:], errors[row], alpha=-1)
         columns[stop:].addmm_(factor.upper[start:stop, stop:].t(), errors, alpha=-1)
-    restored = torch.empty_like(codes)
-    restored[factor.order] = codes
-    groups = torch.empty_like(group_of)
-    groups[factor.order] = group_of
-    every = found if points is None else points
+    groups = _in_order_of_inputs(group_of, factor)
     stand_together = bool((groups == torch.arange(inputs) // size).all())
-    return coded(restored.t().contiguous(), _joined(every), grid, None if stand_together else groups)
+    restored = _in_order_of_inputs(codes, factor).t().contiguous()
+    return coded(restored, _joined(points), grid, None if stand_together else groups)
+
+
+def _in_order_of_inputs(rounded: Tensor, factor: HessianFactor) -> Tensor:
+    """rounded: [in, ...] in the order in which columns were rounded."""
+    restored = torch.empty_like(rounded)
+    restored[factor.order] = rounded
+    return restored
 
 
 def _static_points(weight: Tensor, importance: Tensor, size: int, grid: Grid) -> list[GridPoints]:
