@@ -39,6 +39,7 @@ class CalibrationWalk:
 
     hidden: float32 [sequences, tokens, hidden], what layer `next_layer` reads: `embedded` text, or the `hidden` of
     another walk that had come as far. Changed in place.
+    A layer that was broken off by an error leaves them half changed: go on from those that were kept before it.
     """
 
     def __init__(
