@@ -190,8 +190,7 @@ def _groups(storage: PackedStorage | IntStorage, tensors: LayerTensors, inputs: 
     if listed is not None and not storage.lists_groups and bool((listed == -1).any()):
         # The library's own mark of a list that was never filled.
         return groups_in_order(inputs, storage.group_size)
-    needed = storage.lists_groups and count_groups(inputs, storage.group_size) > 1
-    return listed_groups(tensors, "weight_g_idx", inputs, storage.group_size, why, needed=needed)
+    return listed_groups(tensors, "weight_g_idx", inputs, storage.group_size, why, needed=storage.lists_groups)
 
 
 def _require_stated_shape(tensors: LayerTensors, shape: tuple[int, int], why: str) -> None:

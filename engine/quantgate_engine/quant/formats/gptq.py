@@ -68,9 +68,7 @@ class GptqStorage:
             scales=scales.t().contiguous(),
             zeros=zeros_from_stored(stored_zeros, self.bits, convention).t().contiguous(),
             bits=self.bits,
-            group_of_input=listed_groups(
-                tensors, "g_idx", inputs, self.group_size, why, needed=self.lists_groups and groups > 1
-            ),
+            group_of_input=listed_groups(tensors, "g_idx", inputs, self.group_size, why, needed=self.lists_groups),
         )
         return ReadLayer(weight, remark)
 

@@ -29,14 +29,16 @@ def listed_groups(
     """The groups that the tensor `name` lists, int [in], in any order; those in order where it is not there.
 
     Lists that say what the order says are None as well, as are those of nothing but 0, with which some writers fill
-    a place that they do not use. needed: inputs were quantized in an order that only the list tells. Raises ModelError
-    for a group that does not exist, and where a list that is needed is missing or empty of meaning.
+    a place that they do not use. needed: inputs are in groups in an order that only the list tells, if there are
+    several. Raises ModelError for a group that does not exist, and where a list that is needed is missing or says
+    nothing.
     """
+    groups = count_groups(inputs, group_size)
+    needed = needed and groups > 1
     if name not in tensors and not needed:
         return groups_in_order(inputs, group_size)
     listed = tensors.take(name, (torch.int32, torch.int64), (inputs,), why).long()
-    groups = count_groups(inputs, group_size)
-    if groups > 1 and not listed.any():
+    if not listed.any():
         if needed:
             raise tensors.error(name, f"holds nothing but 0; {why} needs the group of each input: the file is damaged")
         return groups_in_order(inputs, group_size)
