@@ -119,7 +119,7 @@ def test_full_disk_under_safetensors_is_the_systems_own_error(source, tmp_path, 
     def fail(*arguments, **settings):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr("quantgate_engine.model.gguf_weights.save_file", fail)
+    monkeypatch.setattr("quantgate_engine.model.shard_writer.save_file", fail)
     with pytest.raises(OSError, match="No space left on device") as raised:
         import_gguf(source, tmp_path)
     assert raised.value.errno == errno.ENOSPC

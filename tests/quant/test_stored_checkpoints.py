@@ -216,8 +216,6 @@ def test_damaged_checkpoints_end_in_one_sentence(damage: Any, words: str, tmp_pa
 def test_int8_activations_want_one_symmetric_scale_per_output(tmp_path: Path) -> None:
     config = compressed(8, "pack-quantized", 32, input_activations=TOKEN_WISE)
     folder, _ = save_stored_model(tmp_path, rounded(8, 32), write_packed, config)
-    with pytest.raises(
-        ModelError, match="is to meet INT8 activations, which is computed for symmetric weights with"
-    ):
+    with pytest.raises(ModelError, match="is to meet INT8 activations, which is computed for symmetric weights with"):
         load(folder)
     assert json.loads((tmp_path / "config.json").read_text())["quantization_config"] == config

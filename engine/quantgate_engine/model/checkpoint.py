@@ -65,11 +65,21 @@ class Checkpoint:
         _require_finite(values, path, name)
         return values
 
+    @property
+    def names(self) -> list[str]:
+        """Of all tensors, in order."""
+        return sorted(self._homes)
+
+    def stored(self, name: str) -> Tensor:
+        """The tensor as it is, whether it was taken or not."""
+        tensor: Tensor = self._homes[name][1].get_tensor(name)
+        return tensor
+
     def take_as_stored(self, layer: str, names: Sequence[str]) -> dict[str, Tensor]:
         """Those of the tensors `layer.name` that are there, by name, of any dtype and shape."""
         present = [name for name in names if f"{layer}.{name}" in self._homes]
         self._taken.update(f"{layer}.{name}" for name in present)
-        return {name: self._homes[f"{layer}.{name}"][1].get_tensor(f"{layer}.{name}") for name in present}
+        return {name: self.stored(f"{layer}.{name}") for name in present}
 
     def refuse_leftovers(self, ignored_suffixes: tuple[str, ...]) -> None:
         """A tensor that nobody read would change the model's answers if it were: better no answers than wrong ones."""

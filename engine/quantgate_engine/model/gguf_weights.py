@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,36 +10,26 @@ from typing import Any
 
 import gguf
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
 from quantgate_engine.errors import ModelError
-from quantgate_engine.model.checkpoint_check import SINGLE_WEIGHTS_FILE, WEIGHTS_INDEX_FILE
 from quantgate_engine.model.finite_weights import not_finite
 from quantgate_engine.model.gguf_architectures import LAYER_TENSORS, TOP_LEVEL_TENSORS
 from quantgate_engine.model.gguf_file import GgufFile
 from quantgate_engine.model.gguf_rope import FREQUENCY_DIVISORS
-
-SHARD_BYTES = 2_000_000_000
-"""Weights are held in memory a shard at a time."""
+from quantgate_engine.model.shard_writer import SHARD_BYTES, ShardWriter
 
 _LAYER_NAME = re.compile(r"blk\.(?P<layer>\d+)\.(?P<part>\w+)\.(?P<kind>weight|bias)")
-_SYSTEM_ERROR = re.compile(r"os error (\d+)")
 _UNQUANTIZED = {"F32", "F16", "BF16", "F64"}
 
 
 def write_weights(file: GgufFile, folder: Path, heads: int, kv_heads: int, shard_bytes: int = SHARD_BYTES) -> None:
     """Writes float16 safetensors: the exact dequantized values, rounded once to nearest even."""
-    shards: list[list[str]] = []
-    pending: dict[str, NDArray[np.float16]] = {}
+    writer = ShardWriter(folder, shard_bytes)
     for name, values in _named_values(file, heads, kv_heads):
-        if pending and sum(array.nbytes for array in pending.values()) + values.nbytes > shard_bytes:
-            shards.append(_write_shard(folder, len(shards), pending))
-            pending = {}
-        pending[name] = values
-    shards.append(_write_shard(folder, len(shards), pending))
-    _name_shards(folder, shards)
+        writer.add(name, torch.from_numpy(values))
+    writer.finish()
 
 
 def previous_quantization(file: GgufFile) -> dict[str, Any] | None:
@@ -118,38 +106,3 @@ def _refused(file: GgufFile, name: str, values: NDArray[np.float32], halves: NDA
         f"{file.path}: {too_large} of the {values.size} values of tensor {name} are larger than float16 can hold, in "
         "which GGUF weights are kept; use the model's safetensors."
     )
-
-
-def _write_shard(folder: Path, index: int, tensors: dict[str, NDArray[np.float16]]) -> list[str]:
-    path = folder / _pending_shard(index)
-    try:
-        save_file(tensors, path, metadata={"format": "pt"})
-    except SafetensorError as error:
-        raise _system_error(error, path) from error
-    # safetensors makes the file private to its owner; a cache may be shared.
-    path.chmod(0o644)
-    return list(tensors)
-
-
-def _system_error(error: SafetensorError, path: Path) -> Exception:
-    """safetensors wraps what the system said, such as a full disk, into an error with the number in its text."""
-    found = _SYSTEM_ERROR.search(str(error))
-    return OSError(int(found[1]), os.strerror(int(found[1])), str(path)) if found else error
-
-
-def _name_shards(folder: Path, shards: list[list[str]]) -> None:
-    if len(shards) == 1:
-        (folder / _pending_shard(0)).rename(folder / SINGLE_WEIGHTS_FILE)
-        return
-    weight_map: dict[str, str] = {}
-    for index, names in enumerate(shards):
-        file_name = f"model-{index + 1:05d}-of-{len(shards):05d}.safetensors"
-        (folder / _pending_shard(index)).rename(folder / file_name)
-        weight_map |= dict.fromkeys(names, file_name)
-    total_size = sum(path.stat().st_size for path in folder.glob("model-*.safetensors"))
-    index_content = {"metadata": {"total_size": total_size}, "weight_map": weight_map}
-    (folder / WEIGHTS_INDEX_FILE).write_text(json.dumps(index_content, indent=2) + "\n", encoding="utf-8")
-
-
-def _pending_shard(index: int) -> str:
-    return f"shard-{index}.safetensors"
