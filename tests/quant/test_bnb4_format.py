@@ -94,7 +94,9 @@ def test_nested_maxima_are_codes_of_a_table_around_their_mean(kind: Kind, rows: 
 
 
 def test_nested_maxima_that_are_all_the_same_come_back() -> None:
-    assert nest(torch.full((3,), 0.25)).dequantize().tolist() == [0.25] * 3
+    nested = nest(torch.full((3,), 0.25))
+    assert nested.table[nested.codes.int()].tolist() == [0] * 3
+    assert nested.dequantize().tolist() == [0.25] * 3
 
 
 def test_the_table_of_nested_maxima() -> None:

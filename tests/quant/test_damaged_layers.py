@@ -187,6 +187,12 @@ def test_a_quant_state_that_describes_no_such_weight(state: bytes | dict[str, ob
     assert said in text
 
 
+def test_more_bytes_than_the_weight_has() -> None:
+    text = message("bnb4", lambda tensors: tensors | {"weight": torch.cat((tensors["weight"], tensors["weight"]))})
+    assert f"{LAYER}.weight holds 512 bytes; " in text
+    assert "needs 256" in text
+
+
 def test_a_table_of_the_other_kind() -> None:
     table = write_bnb4(quantize_bnb4(torch.ones(SHAPE), "fp4"), "fp4")["weight.quant_map"]
     text = message("bnb4", lambda tensors: tensors | {"weight.quant_map": table})

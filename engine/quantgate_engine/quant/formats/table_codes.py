@@ -34,10 +34,8 @@ class TableCodes:
 def nearest_codes(values: Tensor, table: Tensor) -> Tensor:
     """float32 [...], table float32 [n <= 256] in any order -> uint8 [...]: the index of the nearest entry.
 
-    A value midway between two takes the lesser. Of equal entries (FP4 has 0 and -0), the first.
+    A value midway between two takes the lesser; of equal entries (FP4 has 0 and -0) it may be either.
     """
-    ordered, order = torch.sort(table, stable=True)
-    distinct = torch.cat((torch.tensor([True], device=table.device), ordered[1:] != ordered[:-1]))
-    ordered, order = ordered[distinct], order[distinct]
+    ordered, order = torch.sort(table)
     between = (ordered[1:] + ordered[:-1]) / 2
     return order.to(torch.uint8)[torch.bucketize(values, between)]
