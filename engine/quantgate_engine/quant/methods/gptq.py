@@ -19,7 +19,7 @@ LEAST_BLOCK = 128
 
 @dataclass(frozen=True, slots=True)
 class GptqOptions:
-    """damping, act_order: see `factorize`. The paper's 0.01 damps less: calibration text is unlike what a model will read.
+    """damping, act_order: see `factorize`. The paper damps by 0.01; but calibration text is not what models will read.
 
     static_groups: the points of every group are found before the first column is rounded, so that inputs keep their
     groups in any order; otherwise when the group begins, of weights that already make good others' errors, and groups
