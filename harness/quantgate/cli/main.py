@@ -23,6 +23,7 @@ from quantgate.cli.init import init
 from quantgate.cli.judge import judge
 from quantgate.cli.lasting_output import lasting_output
 from quantgate.cli.policy import policy_commands
+from quantgate.cli.quantize import quantize
 from quantgate.cli.replay import replay
 from quantgate.cli.report import report
 from quantgate.cli.review import review
@@ -48,7 +49,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (init, run, bench, replay, compare, gate, judge, report, serve, fetch, doctor):
+for command in (init, run, bench, replay, compare, gate, judge, report, quantize, serve, fetch, doctor):
     app.command()(command)
 app.add_typer(review)
 app.add_typer(policy_commands)
