@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import torch
 from benchmarks.on_gpu.checked import Check, Compared, same
 from benchmarks.on_gpu.kernel_set import kernels_for
 from benchmarks.on_gpu.place import Place
 from tests.gpu.float64_linear import FLOAT32_SUMS
+from tests.gpu.word_forms import random_form
 from torch import Tensor
 
 from quantgate_kernels.gpu.code_words import words_of_int4, words_of_int8
@@ -29,11 +31,20 @@ GROUPS: tuple[int | None, ...] = (32, 64, 128, None)
 REORDERED_GROUPS: tuple[int | None, ...] = (128, None)
 """With inputs in an order of their own: the group says nothing of how rows are gathered."""
 
+FORMS: tuple[tuple[int, int, bool, torch.dtype], ...] = (
+    (4, 32, True, torch.float16),
+    (4, 128, True, torch.bfloat16),
+    (8, 128, False, torch.float16),
+    (8, 32, True, torch.bfloat16),
+)
+"""Of checkpoints: bits, inputs of a group, whether it has a zero, and the dtype of its scale."""
+
 
 def product_checks(rows: Sequence[int], shapes: Sequence[tuple[int, int]]) -> Iterator[Check]:
     """shapes: (outputs, inputs)."""
     for dtype in DTYPES:
         for outputs, inputs in shapes:
+            yield from _form_checks(rows, outputs, inputs, dtype)
             for group in GROUPS:
                 weight, meant = word_weight(outputs, inputs, group, dtype)
                 name = f"{dtype_name(dtype)}, {_form(group)}, {outputs} x {inputs}"
@@ -46,13 +57,27 @@ def product_checks(rows: Sequence[int], shapes: Sequence[tuple[int, int]]) -> It
                             partial(_by_words, x, weight, deterministic),
                             partial(_compare_product, x, meant),
                         )
-                yield Check("dequantize", name, partial(_dequantize, weight), partial(_compare_numbers, meant, dtype))
+                run = partial(_dequantize, weight, dtype)
+                yield Check("dequantize", name, run, partial(_compare_numbers, meant, dtype))
             yield from _int8_checks(rows, outputs, inputs, dtype)
             yield from _reordered_checks(rows, outputs, inputs, dtype)
 
 
 def _form(group: int | None) -> str:
     return "int8 weights" if group is None else f"int4 weights in groups of {group}"
+
+
+def _form_checks(rows: Sequence[int], outputs: int, inputs: int, dtype: torch.dtype) -> Iterator[Check]:
+    for bits, group, zeros, scales in FORMS:
+        weight = random_form(bits, outputs, inputs, group, scales, zeros=zeros)
+        name = f"{dtype_name(dtype)}, {weight.words.label}, {dtype_name(scales)} scales, {outputs} x {inputs}"
+        for count, deterministic in product(rows, (False, True)):
+            x = _random_rows(count, inputs, dtype)
+            case = f"{name}, {count} rows{', deterministic' * deterministic}"
+            run = partial(_by_words, x, weight.words, deterministic)
+            yield Check(f"W{bits}A16", case, run, partial(_compare_product, x, weight.multiplied(dtype)))
+        run = partial(_dequantize, weight.words, dtype)
+        yield Check("dequantize", name, run, partial(_compare_numbers, weight.exact, dtype))
 
 
 def word_weight(outputs: int, inputs: int, group: int | None, dtype: torch.dtype) -> tuple[WordWeight, Tensor]:
@@ -85,8 +110,8 @@ def _compare_product(x: Tensor, meant: Tensor, results: Sequence[Tensor]) -> lis
     return [Compared("product", results[0], exact, allowed)]
 
 
-def _dequantize(weight: WordWeight, place: Place) -> list[Tensor]:
-    return [dequantize(place.put(weight))]
+def _dequantize(weight: WordWeight, dtype: torch.dtype, place: Place) -> list[Tensor]:
+    return [dequantize(place.put(weight), dtype)]
 
 
 def _compare_numbers(meant: Tensor, dtype: torch.dtype, results: Sequence[Tensor]) -> list[Compared]:

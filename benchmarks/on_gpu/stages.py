@@ -52,7 +52,7 @@ def stages() -> list[Stage]:
     return [
         Stage(LIMITS, 10, _limits),
         Stage("check rows", 20, _checks(_checks_of_rows)),
-        Stage("check products", 40, _checks(lambda: product_checks(rows=(1, 16, 17, 200), shapes=((1024, 4096),)))),
+        Stage("check products", 60, _checks(lambda: product_checks(rows=(1, 16, 17, 200), shapes=((1024, 4096),)))),
         Stage("check attention", 50, _checks(_checks_of_attention)),
         Stage("time products", 60, _times(product_cases)),
         Stage("time attention", 40, _times(attention_cases)),

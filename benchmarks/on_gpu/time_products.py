@@ -87,7 +87,7 @@ def conversion_cases(rows: Sequence[int] = (16, 2048)) -> Iterator[Case]:
 
 
 def _dequantize(four_bits: bool, place: Place) -> tuple[Call, list[Call]]:
-    return partial(dequantize, _words(*PRODUCTS[LARGEST], four_bits, place.torch_device)), []
+    return partial(dequantize, _words(*PRODUCTS[LARGEST], four_bits, place.torch_device), torch.float16), []
 
 
 def _quantize(rows: int, inputs: int, place: Place) -> tuple[Call, list[Call]]:

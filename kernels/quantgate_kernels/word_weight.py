@@ -16,12 +16,13 @@ WORD_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class WordWeight:
-    """`weight[o, i] = (code - zero) * scale`, with zero 8 for codes of 4 bits and 128 for those of 8.
+    """`weight[o, i] = (code - zero) * scale`, where codes of both widths are 0 or more.
 
     words: int32 [out, inputs * bits / 32, padded to 16 bytes]; of the codes of a word, 2j has its lowest bit at
     bits * j, and 2j + 1 at bits * j + 16. Another order of inputs is a matter of the rows that meet them.
-    scales: [inputs / group_size, out] in the activation dtype, so that programs read them side by side, or [out] where
-    group_size is None; zeros of schemes that are not symmetric would stand beside them.
+    scales: [inputs / group_size, out] in any dtype of 16 bits, so that programs read them side by side, or [out] where
+    group_size is None: a group is a whole row.
+    zeros: uint8, shaped as scales. None: 8 throughout for codes of 4 bits, 128 for those of 8.
     """
 
     words: Tensor
@@ -29,6 +30,7 @@ class WordWeight:
     inputs: int
     group_size: int | None
     bits: int
+    zeros: Tensor | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -36,7 +38,8 @@ class WordWeight:
 
     @property
     def label(self) -> str:
-        return "int8" if self.group_size is None else f"int4-g{self.group_size}"
+        group = "" if self.group_size is None else f"-g{self.group_size}"
+        return f"int{self.bits}{group}" + ("" if self.zeros is None else "-asym")
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return self.words, self.scales
+        return (self.words, self.scales) if self.zeros is None else (self.words, self.scales, self.zeros)

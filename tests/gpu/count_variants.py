@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections import defaultdict
@@ -10,7 +11,7 @@ import torch
 
 from quantgate_kernels.gpu.ahead.catalogue import VOCABULARY, meta, meta_batch, meta_cache
 from quantgate_kernels.gpu.ahead.compile_only import compile_only
-from quantgate_kernels.gpu.ahead.linear_catalogue import meta_int8, meta_words
+from quantgate_kernels.gpu.ahead.linear_catalogue import WordForm, meta_int8, meta_words
 from quantgate_kernels.gpu.copy_blocks import copy_blocks
 from quantgate_kernels.gpu.decode_attention import decode_attention
 from quantgate_kernels.gpu.dequantize import dequantize
@@ -73,13 +74,14 @@ def copy(_architecture: str) -> None:
 
 
 def linear(architecture: str) -> None:
-    weights = meta_words(*WEIGHT, 128, torch.float16), meta_int8(*WEIGHT)
+    words = [meta_words(*WEIGHT, WordForm(4, 128, zeros), torch.float16) for zeros in (False, True)]
     for rows in ROWS:
         x = meta(rows, WEIGHT[1], dtype=torch.float16)
-        for deterministic in (False, True):
-            linear_words(x, weights[0], architecture, processors=132, deterministic=deterministic)
-        linear_int8(x, weights[1], architecture, processors=132)
-    dequantize(weights[0])
+        for weight, deterministic in itertools.product(words, (False, True)):
+            linear_words(x, weight, architecture, processors=132, deterministic=deterministic)
+        linear_int8(x, meta_int8(*WEIGHT), architecture, processors=132)
+    for weight in words:
+        dequantize(weight, torch.float16)
 
 
 def draw(_architecture: str) -> None:

@@ -15,11 +15,11 @@ EXPECTED = {
     "merge_splits_kernel": 1,
     "prefill_attention_kernel": 1,
     "rotate_and_write_kernel": 2,  # few rows and many
-    "linear_words_kernel": 3,  # few rows in splits, more in splits, many in one
-    "linear_int8_kernel": 3,  # as before
+    "linear_words_kernel": 6,  # few rows in splits, more in splits, many in one; each with zeros and without
+    "linear_int8_kernel": 3,  # as before, and there are no zeros
     "sum_splits_kernel": 2,  # of numbers, and of products of codes
     "quantize_tokens_kernel": 1,
-    "dequantize_kernel": 1,
+    "dequantize_kernel": 2,  # with zeros and without
     "draw_tokens_kernel": 1,
     "best_token_kernel": 1,
 }

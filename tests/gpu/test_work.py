@@ -62,9 +62,22 @@ def test_a_product_reads_the_weight_once() -> None:
         "INPUTS": 128,
         "OUTPUTS": 32,
     }
-    assert work_of("linear_words_kernel", launch) == KernelWork(
+    symmetric = work_of("linear_words_kernel", launch | {"zeros": None})
+    assert symmetric == KernelWork(
         "16 x 128 x 32", 16 * 128 * 2 + 32 * 16 * 4 + 4 * 32 * 2 + 16 * 32 * 2, 2 * 16 * 128 * 32, "16-bit"
     )
+    with_zeros = work_of("linear_words_kernel", launch | {"zeros": meta(4, 32, dtype=torch.uint8)})
+    assert with_zeros.bytes_moved - symmetric.bytes_moved == 4 * 32
+
+
+def test_numbers_are_written_and_all_that_makes_them_is_read() -> None:
+    launch = {
+        "words": meta(32, 16, dtype=torch.int32),
+        "scales": meta(4, 32, dtype=torch.float16),
+        "zeros": meta(4, 32, dtype=torch.uint8),
+        "numbers": meta(32, 128, dtype=torch.float16),
+    }
+    assert work_of("dequantize_kernel", launch).bytes_moved == 32 * 16 * 4 + 4 * 32 * (2 + 1) + 32 * 128 * 2
 
 
 @pytest.mark.parametrize(("added", "passes"), [(False, 2), (True, 4)])

@@ -16,6 +16,7 @@ from quantgate_kernels.word_weight import WordWeight
 def dequantize_kernel(
     words: tl.tensor,
     scales: tl.tensor,
+    zeros: tl.tensor,
     numbers: tl.tensor,
     OUTPUTS: tl.constexpr,
     INPUTS: tl.constexpr,
@@ -34,7 +35,7 @@ def dequantize_kernel(
     start = tl.program_id(1) * TILE
     inputs = start + tl.arange(0, TILE)
     weight = weight_tile(
-        words, scales, outputs, start, OUTPUTS, INPUTS, ROW_WORDS, BITS, GROUP, OUTPUT_TILE, TILE, DTYPE
+        words, scales, zeros, outputs, start, OUTPUTS, INPUTS, ROW_WORDS, BITS, GROUP, OUTPUT_TILE, TILE, DTYPE
     )
     output_there = outputs < OUTPUTS
     if GROUP == 0:
@@ -46,13 +47,14 @@ def dequantize_kernel(
     tl.store(numbers + outputs.to(tl.int64)[:, None] * INPUTS + inputs[None, :], weight, mask=there)
 
 
-def dequantize(weight: WordWeight) -> Tensor:
-    """-> [out, in] in the dtype of its scales: (code - zero) * scale, rounded once."""
+def dequantize(weight: WordWeight, dtype: torch.dtype) -> Tensor:
+    """-> [out, in] in a dtype of 16 bits: (code - zero) * scale, rounded once."""
     outputs, inputs = weight.shape
-    numbers = torch.empty(outputs, inputs, dtype=weight.scales.dtype, device=weight.words.device)
+    numbers = torch.empty(outputs, inputs, dtype=dtype, device=weight.words.device)
     dequantize_kernel[(triton.cdiv(outputs, DEQUANTIZE.outputs), triton.cdiv(inputs, DEQUANTIZE.inputs))](
         weight.words,
         weight.scales,
+        weight.zeros,
         numbers,
         OUTPUTS=outputs,
         INPUTS=inputs,

@@ -18,6 +18,7 @@ def linear_words_kernel(
     x: tl.tensor,
     words: tl.tensor,
     scales: tl.tensor,
+    zeros: tl.tensor,
     product: tl.tensor,
     rows: tl.tensor,
     split_tiles: tl.tensor,
@@ -56,7 +57,7 @@ def linear_words_kernel(
         if not EVEN:
             x_there &= (inputs < INPUTS)[None, :]
         weight = weight_tile(
-            words, scales, outputs, start, OUTPUTS, INPUTS, ROW_WORDS, BITS, GROUP, OUTPUT_TILE, TILE, DTYPE
+            words, scales, zeros, outputs, start, OUTPUTS, INPUTS, ROW_WORDS, BITS, GROUP, OUTPUT_TILE, TILE, DTYPE
         )
         row = tl.load(x_rows + inputs[None, :], mask=x_there, other=0.0)
         sums = tl.dot(weight, tl.trans(row), sums)
@@ -69,7 +70,7 @@ def linear_words_kernel(
 def linear_words(
     x: Tensor, weight: WordWeight, architecture: str, processors: int, *, deterministic: bool = False
 ) -> Tensor:
-    """x [T, in] in 16 bits, contiguous -> [T, out] in x's dtype; weights of 4 bits are rounded to that dtype too.
+    """x [T, in] in 16 bits, contiguous -> [T, out] in x's dtype; weights in groups are rounded to that dtype too.
 
     processors: of the device. deterministic: a row's result is the same bits in any company.
     """
@@ -87,6 +88,7 @@ def linear_words(
         x,
         weight.words,
         weight.scales,
+        weight.zeros,
         target,
         rows,
         split_tiles,

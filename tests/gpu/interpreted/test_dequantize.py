@@ -23,7 +23,7 @@ def test_codes_in_groups(group: int, inputs: int, dtype: torch.dtype) -> None:
     scales[3] = SMALLEST
     scales[4] = 0
     meant = (codes.double() - 8) * scales.double().repeat_interleave(group, 1)
-    assert torch.equal(dequantize(words_of_int4(pack_groups(codes, scales, group))), meant.to(dtype))
+    assert torch.equal(dequantize(words_of_int4(pack_groups(codes, scales, group)), dtype), meant.to(dtype))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -34,4 +34,4 @@ def test_codes_of_a_channel(inputs: int, dtype: torch.dtype) -> None:
     scales = torch.rand(37, generator=generator).to(dtype)
     scales[3] = SMALLEST
     meant = codes.double() * scales.double()[:, None]
-    assert torch.equal(dequantize(words_of_int8(Int8ChannelWeight(codes, scales))), meant.to(dtype))
+    assert torch.equal(dequantize(words_of_int8(Int8ChannelWeight(codes, scales)), dtype), meant.to(dtype))

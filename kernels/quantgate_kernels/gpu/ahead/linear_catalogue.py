@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -24,49 +25,86 @@ INPUTS, RAGGED = 4096, 576
 
 WIDE_TOKENS = (14_336, MOST_INPUTS_IN_REGISTERS)
 
-WORDS: tuple[tuple[int, torch.dtype, int | None, int], ...] = (
-    # (rows, activations, group size or None for codes of 8 bits, inputs)
-    (FEW, torch.float16, 32, INPUTS),
-    (FEW, torch.float16, 32, RAGGED),
-    (FEW, torch.float16, 128, INPUTS),
-    (FEW, torch.float16, None, INPUTS),
-    (FEW, torch.float16, None, RAGGED),
-    (FEW, torch.bfloat16, 128, INPUTS),
-    (FEW, torch.bfloat16, None, INPUTS),
-    (MANY, torch.float16, 32, INPUTS),
-    (MANY, torch.float16, 128, INPUTS),
-    (MANY, torch.float16, None, INPUTS),
-    (MANY, torch.bfloat16, 128, INPUTS),
-    (MANY, torch.bfloat16, None, INPUTS),
+
+@dataclass(frozen=True, slots=True)
+class WordForm:
+    """A form of `WordWeight`. group: None for whole rows. scales: their dtype. None: that of the activations."""
+
+    bits: int
+    group: int | None
+    zeros: bool = False
+    scales: torch.dtype | None = None
+
+    def __str__(self) -> str:
+        groups = "" if self.group is None else f" in groups of {self.group}"
+        zeros = ", zeros" if self.zeros else ""
+        scales = f", {dtype_name(self.scales)} scales" if self.scales else ""
+        return f"codes of {self.bits} bits{groups}{zeros}{scales}"
+
+
+WORDS: tuple[tuple[int, torch.dtype, WordForm, int], ...] = (
+    (FEW, torch.float16, WordForm(4, 32), INPUTS),
+    (FEW, torch.float16, WordForm(4, 32), RAGGED),
+    (FEW, torch.float16, WordForm(4, 128), INPUTS),
+    (FEW, torch.float16, WordForm(8, None), INPUTS),
+    (FEW, torch.float16, WordForm(8, None), RAGGED),
+    (FEW, torch.bfloat16, WordForm(4, 128), INPUTS),
+    (FEW, torch.bfloat16, WordForm(8, None), INPUTS),
+    (MANY, torch.float16, WordForm(4, 32), INPUTS),
+    (MANY, torch.float16, WordForm(4, 128), INPUTS),
+    (MANY, torch.float16, WordForm(8, None), INPUTS),
+    (MANY, torch.bfloat16, WordForm(4, 128), INPUTS),
+    (MANY, torch.bfloat16, WordForm(8, None), INPUTS),
+    # With zeros, of which the smallest groups have most.
+    (FEW, torch.float16, WordForm(4, 32, zeros=True), RAGGED),
+    (FEW, torch.float16, WordForm(4, 128, zeros=True), INPUTS),
+    (FEW, torch.float16, WordForm(4, None, zeros=True), INPUTS),
+    (MANY, torch.float16, WordForm(4, 32, zeros=True), INPUTS),
+    (MANY, torch.bfloat16, WordForm(4, 128, zeros=True), INPUTS),
+    # Groups of 8 bits, whose numbers bfloat16 gets from float32.
+    (FEW, torch.float16, WordForm(8, 128), INPUTS),
+    (FEW, torch.bfloat16, WordForm(8, 32, zeros=True), INPUTS),
+    (MANY, torch.float16, WordForm(8, 32, zeros=True), INPUTS),
+    (MANY, torch.bfloat16, WordForm(8, 32, zeros=True), INPUTS),
+    # Scales of another dtype, which meet the codes in float32.
+    (FEW, torch.float16, WordForm(4, 32, zeros=True, scales=torch.bfloat16), INPUTS),
+    (MANY, torch.bfloat16, WordForm(4, 32, zeros=True, scales=torch.float16), INPUTS),
+)
+"""Rows, dtype of the activations, form of the weight, inputs."""
+
+DEQUANTIZED = (
+    WordForm(4, 32),
+    WordForm(4, 128),
+    WordForm(8, None),
+    WordForm(4, 32, zeros=True),
+    WordForm(8, 32, zeros=True, scales=torch.bfloat16),
 )
 CODES = ((FEW, INPUTS), (FEW, RAGGED), (MANY, INPUTS))
 
 
 def linear_cases() -> Iterator[Case]:
-    for rows, dtype, group, inputs in WORDS:
-        name = f"{rows} rows, {dtype_name(dtype)}, {inputs} inputs, {_codes(group)}"
-        yield Case(name, partial(_words, rows, inputs, group, dtype))
+    for rows, dtype, form, inputs in WORDS:
+        name = f"{rows} rows, {dtype_name(dtype)}, {inputs} inputs, {form}"
+        yield Case(name, partial(_words, rows, inputs, form, dtype))
     for rows, inputs in CODES:
         yield Case(f"{rows} rows as codes, {inputs} inputs", partial(_int8, rows, inputs))
     for inputs in WIDE_TOKENS:
         yield Case(f"quantize tokens, {inputs} inputs", partial(_quantize, inputs))
-    for group in (32, 128, None):
-        yield Case(f"dequantize, {_codes(group)}", partial(_dequantize, group))
+    for form in DEQUANTIZED:
+        yield Case(f"dequantize, {form}", partial(_dequantize, form))
 
 
-def _codes(group: int | None) -> str:
-    return "codes of 8 bits" if group is None else f"codes of 4 bits in groups of {group}"
+def meta_words(outputs: int, inputs: int, form: WordForm, dtype: torch.dtype) -> WordWeight:
+    """dtype: of the activations."""
+    words = meta(outputs, inputs * form.bits // WORD_BITS, dtype=torch.int32)
+    groups = (outputs,) if form.group is None else (inputs // form.group, outputs)
+    scales = meta(*groups, dtype=form.scales or dtype)
+    zeros = meta(*groups, dtype=torch.uint8) if form.zeros else None
+    return WordWeight(words, scales, inputs, form.group, form.bits, zeros)
 
 
-def meta_words(outputs: int, inputs: int, group: int | None, dtype: torch.dtype) -> WordWeight:
-    bits = 8 if group is None else 4
-    words = meta(outputs, inputs * bits // WORD_BITS, dtype=torch.int32)
-    scales = meta(outputs, dtype=dtype) if group is None else meta(inputs // group, outputs, dtype=dtype)
-    return WordWeight(words, scales, inputs, group, bits)
-
-
-def _words(rows: int, inputs: int, group: int | None, dtype: torch.dtype, architecture: str) -> None:
-    linear_words(meta(rows, inputs, dtype=dtype), meta_words(OUTPUTS, inputs, group, dtype), architecture, PROCESSORS)
+def _words(rows: int, inputs: int, form: WordForm, dtype: torch.dtype, architecture: str) -> None:
+    linear_words(meta(rows, inputs, dtype=dtype), meta_words(OUTPUTS, inputs, form, dtype), architecture, PROCESSORS)
 
 
 def meta_int8(outputs: int, inputs: int) -> Int8DynamicWeight:
@@ -81,5 +119,5 @@ def _quantize(inputs: int, _architecture: str) -> None:
     quantize_tokens(meta(4, inputs, dtype=torch.float16))
 
 
-def _dequantize(group: int | None, _architecture: str) -> None:
-    dequantize(meta_words(OUTPUTS, INPUTS, group, torch.float16))
+def _dequantize(form: WordForm, _architecture: str) -> None:
+    dequantize(meta_words(OUTPUTS, INPUTS, form, torch.float16), torch.float16)

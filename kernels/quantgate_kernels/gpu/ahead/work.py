@@ -137,7 +137,7 @@ def _linear(arguments: Arguments, *weight: str, width: Width) -> KernelWork:
 
 
 def _words(arguments: Arguments) -> KernelWork:
-    return _linear(arguments, "words", "scales", width="16-bit")
+    return _linear(arguments, "words", "scales", "zeros", width="16-bit")
 
 
 def _int8(arguments: Arguments) -> KernelWork:
@@ -159,7 +159,7 @@ def _quantize(arguments: Arguments) -> KernelWork:
 def _dequantize(arguments: Arguments) -> KernelWork:
     numbers = arguments["numbers"]
     shape = f"{numbers.shape[0]} x {numbers.shape[1]} {dtype_name(numbers.dtype)}"
-    return KernelWork(shape, _bytes(arguments["words"], arguments["scales"], numbers))
+    return KernelWork(shape, _bytes(arguments["words"], arguments["scales"], arguments["zeros"], numbers))
 
 
 _WORK: dict[str, Callable[[Arguments], KernelWork]] = {
