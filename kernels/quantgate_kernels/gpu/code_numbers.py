@@ -1,7 +1,7 @@
 """Inside kernels: words of codes (`code_words.py`) as the numbers they stand for, without a conversion of integers.
 
 A code in the lowest bits of a power of two is a floating number, from which that power and the zero are taken at once:
-1024 + code in float16, 128 + code in bfloat16, which has room for 7 bits alone, and 2**23 + code in float32.
+1024 + code in float16, 128 + code in bfloat16, which has room for 7 bits alone, so that 8 take 2**23 + code in float32.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def weight_tile(
     CODES: tl.constexpr = 32 // BITS
     EVEN: tl.constexpr = INPUTS % TILE == 0
     TILE_GROUPS: tl.constexpr = TILE // GROUP if GROUP > 0 and GROUP < TILE else 1
-    SCALED: tl.constexpr = scales.dtype.element_ty if GROUP > 0 else DTYPE
-    NUMBER: tl.constexpr = _number(BITS, DTYPE, SCALED)
+    WIDE: tl.constexpr = BITS == 8 and DTYPE == tl.bfloat16  # noqa: SIM300 (capitals are compile-time arguments here)
+    NUMBER: tl.constexpr = tl.float32 if WIDE else DTYPE
     output_there = outputs < OUTPUTS
     places = start // CODES + tl.arange(0, TILE // CODES)
     there = output_there[:, None]
@@ -49,7 +49,11 @@ def weight_tile(
     else:
         weight -= _based(_of_groups(zeros, outputs, start, OUTPUTS, INPUTS, GROUP, TILE_GROUPS, EVEN), NUMBER)
     if GROUP > 0:
-        weight *= _of_groups(scales, outputs, start, OUTPUTS, INPUTS, GROUP, TILE_GROUPS, EVEN).to(NUMBER)
+        # A code times a scale of another dtype is exact in float32, and rounded once from there. Codes wait for it in
+        # DTYPE, which holds them: in float32 they take twice the registers, some of which are then spilled for sm_100.
+        PRODUCT: tl.constexpr = DTYPE if scales.dtype.element_ty == DTYPE else tl.float32
+        scale = _of_groups(scales, outputs, start, OUTPUTS, INPUTS, GROUP, TILE_GROUPS, EVEN)
+        weight = weight.to(DTYPE).to(PRODUCT) * scale.to(PRODUCT)
     return weight.reshape(OUTPUT_TILE, TILE).to(DTYPE)
 
 
@@ -87,7 +91,7 @@ def based_codes(
     PAIRS: tl.constexpr = 16 // BITS
     shifts = tl.arange(0, PAIRS) * BITS
     both = (words[:, :, None] >> shifts[None, None, :]) & _both((1 << BITS) - 1)
-    if NUMBER == tl.float32:  # noqa: SIM300 (capitals are compile-time arguments here)
+    if NUMBER == tl.float32:  # noqa: SIM300 (as above)
         pairs = _based(tl.join(both & 0xFFFF, both >> 16), NUMBER)
     else:
         both |= _both(_power(NUMBER))
@@ -105,17 +109,6 @@ def _based(codes: tl.tensor, NUMBER: tl.constexpr) -> tl.tensor:
 @triton.jit
 def _half(words: tl.tensor, NUMBER: tl.constexpr) -> tl.tensor:
     return words.to(tl.int16).to(NUMBER, bitcast=True)
-
-
-@triton.constexpr_function
-def _number(bits: int, dtype: tl.dtype, scaled: tl.dtype) -> tl.dtype:
-    """In which the codes are scaled: the dtype itself where it holds them above a power of two and scales as they are.
-
-    In float32 a code times a scale of 16 bits is exact, and the one rounding is that to the dtype.
-    """
-    if dtype != scaled or (dtype == tl.bfloat16 and bits == 8):
-        return tl.float32
-    return dtype
 
 
 @triton.constexpr_function

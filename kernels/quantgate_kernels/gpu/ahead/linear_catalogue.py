@@ -61,7 +61,7 @@ WORDS: tuple[tuple[int, torch.dtype, WordForm, int], ...] = (
     (FEW, torch.float16, WordForm(4, None, zeros=True), INPUTS),
     (MANY, torch.float16, WordForm(4, 32, zeros=True), INPUTS),
     (MANY, torch.bfloat16, WordForm(4, 128, zeros=True), INPUTS),
-    # Groups of 8 bits, whose numbers bfloat16 gets from float32.
+    # Groups of 8 bits, whose codes bfloat16 gets from float32.
     (FEW, torch.float16, WordForm(8, 128), INPUTS),
     (FEW, torch.bfloat16, WordForm(8, 32, zeros=True), INPUTS),
     (MANY, torch.float16, WordForm(8, 32, zeros=True), INPUTS),
@@ -69,6 +69,7 @@ WORDS: tuple[tuple[int, torch.dtype, WordForm, int], ...] = (
     # Scales of another dtype, which meet the codes in float32.
     (FEW, torch.float16, WordForm(4, 32, zeros=True, scales=torch.bfloat16), INPUTS),
     (MANY, torch.bfloat16, WordForm(4, 32, zeros=True, scales=torch.float16), INPUTS),
+    (MANY, torch.bfloat16, WordForm(8, 32, zeros=True, scales=torch.float16), INPUTS),
 )
 """Rows, dtype of the activations, form of the weight, inputs."""
 
