@@ -172,7 +172,7 @@ def test_a_grid_that_the_model_lies_on_already_is_flagged(tmp_path: Path) -> Non
             "Groups of 128 do not divide the rows of down",
         ),
         ({"recipe": Recipe(), "text": None}, "needs calibration text"),
-        ({"int8_activations": True}, "cannot say that activations are rounded to INT8; write it as compressed"),
+        ({"int8_activations": True}, "cannot say that activations are rounded to INT8; choose another form"),
     ],
 )
 def test_what_cannot_be_written_is_told_before_anything_is_computed(

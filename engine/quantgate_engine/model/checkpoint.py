@@ -82,8 +82,12 @@ class Checkpoint:
         return {name: self.stored(f"{layer}.{name}") for name in present}
 
     def refuse_leftovers(self, ignored_suffixes: tuple[str, ...]) -> None:
-        """A tensor that nobody read would change the model's answers if it were: better no answers than wrong ones."""
-        left = sorted(name for name in self._homes if name not in self._taken and not name.endswith(ignored_suffixes))
+        """A tensor that nobody read would change the model's answers if it were: better no answers than wrong ones.
+
+        A bias of zeros would not; auto-gptq writes one for every layer.
+        """
+        unread = sorted(name for name in self._homes if name not in self._taken and not name.endswith(ignored_suffixes))
+        left = [name for name in unread if not (name.endswith(".bias") and not self.stored(name).any())]
         if left:
             raise ModelError(
                 f"{self.folder}: the weights hold {len(left)} tensors that this decoder has no place for "

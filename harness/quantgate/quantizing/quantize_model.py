@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ class QuantizeSettings:
     target: Path
     form: str | None = None
     texts: Sequence[Path] = ()
-    calibration: CalibrationSettings = CalibrationSettings()
+    calibration: CalibrationSettings = field(default_factory=CalibrationSettings)
 
 
 def quantize_model(settings: QuantizeSettings, progress: ProgressReporter) -> ModelFolder:

@@ -90,7 +90,7 @@ def _require_possible(export: Export, target: Path, config: DecoderConfig) -> No
         )
     if export.recipe.needs_text and export.text is None:
         raise ConfigurationError("This recipe needs calibration text.")
-    export.form.require_fits(export.recipe, int8_activations=export.int8_activations)
+    export.form.writer(int8_activations=export.int8_activations)
     require_fit(export.recipe, config.linear_layers())
 
 
@@ -123,7 +123,7 @@ def _tensors(export: Export, checkpoint: Checkpoint, layer: QuantizedLayer) -> d
         for name, values in layer.floats.items()
     }
     for name, linear in layer.linears.items():
-        own = export.form.tensors(linear.codes, int8_activations=export.int8_activations)
+        own = export.form.writer(int8_activations=export.int8_activations)(linear.codes)
         tensors |= {f"{prefix}{name}.{part}": tensor.contiguous() for part, tensor in own.items()}
     return tensors
 
@@ -189,8 +189,8 @@ def _write_folder(
     quantization = export.form.quantization_config(written, export.version)
     stated = read_json_object(export.source.path / "config.json", "a model folder needs one")
     _write_json(folder / "config.json", {**stated, "quantization_config": quantization})
-    for name, content in export.form.further_files(quantization).items():
-        _write_json(folder / name, content)
+    if export.form.own_file is not None:
+        _write_json(folder / export.form.own_file, quantization)
     write_record(folder, folder_name(export), _provenance(export, told))
 
 

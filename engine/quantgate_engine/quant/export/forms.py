@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
@@ -43,121 +43,105 @@ class WrittenRecipe:
         return exceptions
 
 
-class CheckpointForm(Protocol):
+@dataclass(frozen=True, slots=True)
+class CheckpointForm:
+    """write: of one linear layer, its tensors by what follows its name and a dot; write_int8: where activations are
+    rounded to INT8 too, None where the form cannot say so. quantization_config: for config.json, given the writer's
+    version. own_file: where other readers look for the same.
+    """
+
     name: str
+    write: Callable[[GroupedCodes], dict[str, Tensor]]
+    write_int8: Callable[[GroupedCodes], dict[str, Tensor]] | None
+    quantization_config: Callable[[WrittenRecipe, str], dict[str, Any]]
+    own_file: str | None = None
 
-    def require_fits(self, recipe: Recipe, *, int8_activations: bool) -> None:
-        """Raises ConfigurationError where the form cannot say what the recipe asks for."""
-        ...
-
-    def tensors(self, codes: GroupedCodes, *, int8_activations: bool) -> dict[str, Tensor]:
-        """Of one linear layer, by what follows its name and a dot."""
-        ...
-
-    def quantization_config(self, written: WrittenRecipe, version: str) -> dict[str, Any]:
-        """For config.json."""
-        ...
-
-    def further_files(self, quantization_config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """JSON files beside config.json that other readers look for, by name."""
-        ...
-
-
-class GptqForm:
-    """As auto-gptq began it: vLLM, gptqmodel and transformers read it."""
-
-    name = "gptq"
-
-    def require_fits(self, recipe: Recipe, *, int8_activations: bool) -> None:
-        if int8_activations:
+    def writer(self, *, int8_activations: bool) -> Callable[[GroupedCodes], dict[str, Tensor]]:
+        """Raises ConfigurationError where the form cannot say that activations are rounded."""
+        if not int8_activations:
+            return self.write
+        if self.write_int8 is None:
             raise ConfigurationError(
-                "A GPTQ checkpoint cannot say that activations are rounded to INT8; write it as compressed-tensors."
+                f"A {self.name} checkpoint cannot say that activations are rounded to INT8; choose another form."
             )
-
-    def tensors(self, codes: GroupedCodes, *, int8_activations: bool) -> dict[str, Tensor]:
-        return write_gptq(codes)
-
-    def quantization_config(self, written: WrittenRecipe, version: str) -> dict[str, Any]:
-        recipe = written.recipe
-        dynamic = {
-            f"{'-' if exception.grid is None else '+'}:{translate(exception.pattern)}": (
-                {} if exception.grid is None else _gptq_grid(exception.grid)
-            )
-            for exception in recipe.exceptions
-        }
-        return {
-            "quant_method": "gptq",
-            "checkpoint_format": "gptq",
-            **_gptq_grid(recipe.grid),
-            "desc_act": written.lists_groups,
-            "static_groups": False,
-            "true_sequential": True,
-            "lm_head": False,
-            "damp_percent": recipe.gptq.damping,
-            "pack_dtype": "int32",
-            **({"dynamic": dynamic} if dynamic else {}),
-            "meta": {"quantizer": [f"{WRITER}:{version}"]},
-        }
-
-    def further_files(self, quantization_config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        return {"quantize_config.json": {**quantization_config, "model_file_base_name": "model"}}
+        return self.write_int8
 
 
-class CompressedTensorsForm:
-    """What llm-compressor writes: vLLM and transformers read it."""
-
-    name = "compressed-tensors"
-
-    def require_fits(self, recipe: Recipe, *, int8_activations: bool) -> None:
-        """Every grid has a place in it."""
-
-    def tensors(self, codes: GroupedCodes, *, int8_activations: bool) -> dict[str, Tensor]:
-        return write_int(codes) if int8_activations else write_packed(codes)
-
-    def quantization_config(self, written: WrittenRecipe, version: str) -> dict[str, Any]:
-        # By their names, not by the recipe's patterns: readers let other matches count first.
-        exceptions = written.exceptions()
-        floats = exceptions.pop(None, [])
-        groups = [([EVERY_LAYER], written.recipe.grid), *((layers, grid) for grid, layers in exceptions.items())]
-        return {
-            "quant_method": "compressed-tensors",
-            "format": "int-quantized" if written.int8_activations else "pack-quantized",
-            "quantization_status": "compressed",
-            "config_groups": {
-                f"group_{index}": self._group(targets, grid, written) for index, (targets, grid) in enumerate(groups)
-            },
-            "ignore": [HEAD, *floats],
-            "kv_cache_scheme": None,
-            "meta": {"quantizer": [f"{WRITER}:{version}"]},
-        }
-
-    def further_files(self, quantization_config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        return {}
-
-    def _group(self, targets: Sequence[str], grid: Grid | None, written: WrittenRecipe) -> dict[str, Any]:
-        assert grid is not None
-        whole_rows = grid.group_size is None
-        weights = {
-            "num_bits": grid.bits,
-            "type": "int",
-            "symmetric": grid.symmetric,
-            "strategy": "channel" if whole_rows else "group",
-            "group_size": None if whole_rows else grid.group_size,
-            "actorder": "group" if written.lists_groups else None,
-            "dynamic": False,
-        }
-        return {
-            "targets": list(targets),
-            "weights": weights,
-            "input_activations": _TOKEN_WISE_INT8 if written.int8_activations else None,
-            "output_activations": None,
-        }
-
-
-_TOKEN_WISE_INT8 = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "token", "dynamic": True}
-
-FORMS: dict[str, CheckpointForm] = {form.name: form for form in (GptqForm(), CompressedTensorsForm())}
+def _gptq_config(written: WrittenRecipe, version: str) -> dict[str, Any]:
+    recipe = written.recipe
+    dynamic = {
+        f"{'-' if exception.grid is None else '+'}:{translate(exception.pattern)}": (
+            {} if exception.grid is None else _gptq_grid(exception.grid)
+        )
+        for exception in recipe.exceptions
+    }
+    return {
+        "quant_method": "gptq",
+        "checkpoint_format": "gptq",
+        **_gptq_grid(recipe.grid),
+        "desc_act": written.lists_groups,
+        "static_groups": False,
+        "true_sequential": True,
+        "lm_head": False,
+        "damp_percent": recipe.gptq.damping,
+        "pack_dtype": "int32",
+        **({"dynamic": dynamic} if dynamic else {}),
+        "meta": _meta(version),
+    }
 
 
 def _gptq_grid(grid: Grid) -> dict[str, Any]:
     return {"bits": grid.bits, "group_size": -1 if grid.group_size is None else grid.group_size, "sym": grid.symmetric}
+
+
+def _compressed_tensors_config(written: WrittenRecipe, version: str) -> dict[str, Any]:
+    # Exceptions by their names, not by the recipe's patterns: readers let other matches count first.
+    exceptions = written.exceptions()
+    floats = exceptions.pop(None, [])
+    groups = [([EVERY_LAYER], written.recipe.grid), *((layers, grid) for grid, layers in exceptions.items() if grid)]
+    return {
+        "quant_method": "compressed-tensors",
+        "format": "int-quantized" if written.int8_activations else "pack-quantized",
+        "quantization_status": "compressed",
+        "config_groups": {
+            f"group_{index}": _compressed_group(targets, grid, written) for index, (targets, grid) in enumerate(groups)
+        },
+        "ignore": [HEAD, *floats],
+        "kv_cache_scheme": None,
+        "meta": _meta(version),
+    }
+
+
+def _compressed_group(targets: Sequence[str], grid: Grid, written: WrittenRecipe) -> dict[str, Any]:
+    whole_rows = grid.group_size is None
+    weights = {
+        "num_bits": grid.bits,
+        "type": "int",
+        "symmetric": grid.symmetric,
+        "strategy": "channel" if whole_rows else "group",
+        "group_size": None if whole_rows else grid.group_size,
+        "actorder": "group" if written.lists_groups else None,
+        "dynamic": False,
+    }
+    return {
+        "targets": list(targets),
+        "weights": weights,
+        "input_activations": _TOKEN_WISE_INT8 if written.int8_activations else None,
+        "output_activations": None,
+    }
+
+
+def _meta(version: str) -> dict[str, Any]:
+    return {"quantizer": [f"{WRITER}:{version}"]}
+
+
+_TOKEN_WISE_INT8 = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "token", "dynamic": True}
+
+FORMS: dict[str, CheckpointForm] = {
+    form.name: form
+    for form in (
+        CheckpointForm("gptq", write_gptq, None, _gptq_config, own_file="quantize_config.json"),
+        CheckpointForm("compressed-tensors", write_packed, write_int, _compressed_tensors_config),
+    )
+}
+"""The first is as auto-gptq began it and gptqmodel goes on, the second what llm-compressor writes."""

@@ -42,12 +42,14 @@ NAMED_RECIPES: dict[str, NamedRecipe] = {
     for named in (
         *(named for group_size in OFFERED_GROUP_SIZES for named in _int4(group_size)),
         NamedRecipe("int8-w8a16", "INT8, one scale per output", Recipe("nearest", grid=_WHOLE_ROWS)),
-        NamedRecipe("int8-w8a8", "INT8 weights and activations", Recipe("nearest", grid=_WHOLE_ROWS), True),
+        NamedRecipe(
+            "int8-w8a8", "INT8 weights and activations", Recipe("nearest", grid=_WHOLE_ROWS), int8_activations=True
+        ),
         NamedRecipe(
             "int8-w8a8-smooth",
             "INT8 weights and activations, SmoothQuant",
             Recipe("nearest", "smoothquant", grid=_WHOLE_ROWS),
-            True,
+            int8_activations=True,
         ),
     )
 }
