@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+import torch
 from torch import Tensor
 
 PANEL_OUTPUTS = 32
@@ -17,14 +18,17 @@ class PanelForm(IntEnum):
     INT8 = 1
     INT4 = 2
     QUADS = 3
+    INT8_GROUPS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PanelWeight:
     """A weight in panels; source/products/panels.h says how each form lies in memory.
 
-    data: uint8 [panels, bytes of a panel]. scales: None for BFLOAT16; bfloat16 [panels, groups, 32] for INT4; float32
-    [panels, 32] for INT8 and QUADS. code_sums: int32 [panels, 32], each output's sum of codes, for QUADS only.
+    data: uint8 [panels, bytes of a panel]. scales: None for BFLOAT16; bfloat16 or float16 [panels, groups, 32] for INT4
+    and INT8_GROUPS; float32 [panels, 32] for INT8 and QUADS. zeros: [panels, groups, 32], uint8 for INT4 and int8 for
+    INT8_GROUPS, or None where codes are symmetric. code_sums: int32 [panels, 32], each output's sum of codes, for
+    QUADS only.
     label: of the weight that was packed. split: each panel holds 16 gates, then the 16 ups that go with them.
     """
 
@@ -37,17 +41,23 @@ class PanelWeight:
     group_size: int
     label: str
     split: bool = False
+    zeros: Tensor | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.outputs, self.inputs
 
-    def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(tensor for tensor in (self.data, self.scales, self.code_sums) if tensor is not None)
+    @property
+    def has_half_scales(self) -> bool:
+        """Whether the scales of groups are float16."""
+        return self.scales is not None and self.scales.dtype == torch.float16
 
-    def addresses(self) -> tuple[int, int | None, int | None]:
-        """Of data, scales and code sums."""
-        return self.data.data_ptr(), _address(self.scales), _address(self.code_sums)
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for tensor in (self.data, self.scales, self.zeros, self.code_sums) if tensor is not None)
+
+    def addresses(self) -> tuple[int, int | None, int | None, int | None]:
+        """Of data, scales, zeros and code sums."""
+        return self.data.data_ptr(), _address(self.scales), _address(self.zeros), _address(self.code_sums)
 
 
 def _address(tensor: Tensor | None) -> int | None:

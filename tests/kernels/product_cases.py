@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from quantgate_kernels.int4_packing import pack_groups
-from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, Int8DynamicWeight
+from quantgate_kernels.types import (
+    DenseWeight,
+    Int4GroupWeight,
+    Int8ChannelWeight,
+    Int8DynamicWeight,
+    Int8GroupWeight,
+)
 
 
 def draw(*shape: int, seed: int = 1) -> Tensor:
@@ -38,21 +44,56 @@ def int4_weight(outputs: int, inputs: int, group_size: int) -> Int4GroupWeight:
     return pack_groups(codes, scales, group_size)
 
 
+def asymmetric_int4_weight(
+    outputs: int, inputs: int, group_size: int, scale_dtype: torch.dtype = torch.bfloat16
+) -> Int4GroupWeight:
+    """As checkpoints of AWQ and GPTQ are: scales in float16, mostly, and zeros of every value."""
+    symmetric = int4_weight(outputs, inputs, group_size)
+    zeros = draw_codes(0, 15, *symmetric.scales.shape, seed=4).to(torch.uint8)
+    return replace(symmetric, scales=symmetric.scales.to(scale_dtype), zeros=zeros)
+
+
+def int8_group_weight(
+    outputs: int,
+    inputs: int,
+    group_size: int,
+    scale_dtype: torch.dtype = torch.bfloat16,
+    *,
+    asymmetric: bool = False,
+) -> Int8GroupWeight:
+    codes = draw_codes(-128, 127, outputs, inputs).to(torch.int8)
+    scales = draw(outputs, inputs // group_size, seed=3).mul(0.02).to(scale_dtype)
+    zeros = draw_codes(-128, 127, *scales.shape, seed=4).to(torch.int8) if asymmetric else None
+    return Int8GroupWeight(codes, scales, group_size, zeros)
+
+
 def int8_dynamic_weight(outputs: int, inputs: int) -> Int8DynamicWeight:
     codes = draw_codes(-127, 127, outputs, inputs).to(torch.int8)
     return Int8DynamicWeight(codes, draw(outputs, seed=3).mul(0.02))
+
+
+SixteenBitWeight = DenseWeight | Int8ChannelWeight | Int8GroupWeight | Int4GroupWeight
 
 
 @dataclass(frozen=True)
 class SixteenBitForm:
     """A stored form that multiplies 16-bit activations as they are, and the inputs that it can have."""
 
-    make: Callable[[int, int], DenseWeight | Int8ChannelWeight | Int4GroupWeight]
+    make: Callable[[int, int], SixteenBitWeight]
     inputs: tuple[int, ...]
 
 
 def _int4(group_size: int) -> Callable[[int, int], Int4GroupWeight]:
     return lambda outputs, inputs: int4_weight(outputs, inputs, group_size)
+
+
+def _asymmetric_int4(group_size: int, scale_dtype: torch.dtype) -> Callable[[int, int], Int4GroupWeight]:
+    return lambda outputs, inputs: asymmetric_int4_weight(outputs, inputs, group_size, scale_dtype)
+
+
+def _half_scaled_int4(outputs: int, inputs: int) -> Int4GroupWeight:
+    weight = int4_weight(outputs, inputs, 64)
+    return replace(weight, scales=draw(*weight.scales.shape, seed=3).mul(0.2).half())
 
 
 ODD_INPUTS = (1, 2, 3, 31, 64, 66, 576)
@@ -62,6 +103,23 @@ SIXTEEN_BIT_FORMS = {
     "int4-g32": SixteenBitForm(_int4(32), (32, 96, 576)),
     "int4-g64": SixteenBitForm(_int4(64), (64, 192, 576)),
     "int4-g128": SixteenBitForm(_int4(128), (128, 384)),
+    "int4-g64, float16 scales": SixteenBitForm(_half_scaled_int4, (64, 192)),
+    "int4-g64-asym": SixteenBitForm(_asymmetric_int4(64, torch.bfloat16), (64, 576)),
+    "int4-g128-asym, float16 scales": SixteenBitForm(_asymmetric_int4(128, torch.float16), (128, 384)),
+    "int4-asym, one group": SixteenBitForm(
+        lambda outputs, inputs: asymmetric_int4_weight(outputs, inputs, inputs), (2, 66, 100, 576)
+    ),
+    "int8-g32": SixteenBitForm(lambda outputs, inputs: int8_group_weight(outputs, inputs, 32), (32, 576)),
+    "int8-g64, float16 scales": SixteenBitForm(
+        lambda outputs, inputs: int8_group_weight(outputs, inputs, 64, torch.float16), (64, 192)
+    ),
+    "int8-g8-asym": SixteenBitForm(
+        lambda outputs, inputs: int8_group_weight(outputs, inputs, 8, asymmetric=True), (8, 200, 384)
+    ),
+    "int8-asym, float16 scales, one group": SixteenBitForm(
+        lambda outputs, inputs: int8_group_weight(outputs, inputs, inputs, torch.float16, asymmetric=True),
+        (1, 3, 66, 576),
+    ),
 }
 ROWS = (1, 2, 3, 5, 7, 8, 12, 13, 16, 24, 31, 64, 300)
 OUTPUTS = (1, 31, 32, 33, 70)

@@ -168,7 +168,7 @@ void run_all(const Shape& shape) {
 int main() {
     using sanitized::Form;
     sanitized::use_threads();
-    for (const Form form : {Form::BFLOAT16, Form::INT8, Form::INT4, Form::QUADS}) {
+    for (const Form form : {Form::BFLOAT16, Form::INT8, Form::INT4, Form::QUADS, Form::INT8_GROUPS}) {
         for (const int64_t head_dim : {8, 12}) {
             // 41 is odd and more than a row has elsewhere: nothing but the product's own zeros follows it.
             for (const int64_t ffn : {24, 33, 41}) {

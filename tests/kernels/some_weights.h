@@ -49,26 +49,35 @@ inline std::vector<int32_t> some_order(int64_t count) {
     return order;
 }
 
+// What groups have beside their scales, and whether these are float16.
+struct Groups {
+    bool zeros, half_scales;
+};
+
 // A weight and its memory. What fills a panel's last step has to be zero; what fills the last panel's outputs may be
 // any number, and is one, for nothing may come of it.
 struct Weight {
     Form form;
     int64_t inputs, outputs, group_size;
-    std::vector<uint8_t> data;
+    Groups groups;
+    std::vector<uint8_t> data, group_zeros;
+    // As bfloat16 or as float16 they are numbers of about 1.
     std::vector<uint16_t> group_scales;
     std::vector<float> output_scales, bias;
     std::vector<int32_t> code_sums;
 
-    Weight(Form form, int64_t inputs, int64_t outputs, int64_t group_size)
-        : form(form), inputs(inputs), outputs(outputs), group_size(form == Form::INT4 ? group_size : 0),
-          data(panels() * quantgate::panel_bytes(form, inputs)), bias(some_floats(padded())) {
+    Weight(Form form, int64_t inputs, int64_t outputs, int64_t group_size, Groups groups = {})
+        : form(form), inputs(inputs), outputs(outputs), group_size(quantgate::has_groups(form) ? group_size : 0),
+          groups(groups), data(panels() * quantgate::panel_bytes(form, inputs)), bias(some_floats(padded())) {
         for (uint8_t& byte : data) byte = static_cast<uint8_t>(next_random());
         if (form == Form::BFLOAT16) {
             const std::vector<uint16_t> numbers = some_numbers(static_cast<int64_t>(data.size()) / 2, EIGHTH);
             std::memcpy(data.data(), numbers.data(), data.size());
         }
-        if (form == Form::INT4) {
+        if (quantgate::has_groups(form)) {
             group_scales = some_numbers(padded() * (inputs / group_size), EIGHTH);
+            group_zeros.resize(groups.zeros ? group_scales.size() : 0);
+            for (uint8_t& zero : group_zeros) zero = static_cast<uint8_t>(next_random() % (form == Form::INT4 ? 16 : 256));
             return;
         }
         clear_last_step();
@@ -77,17 +86,20 @@ struct Weight {
     }
 
     quantgate::PanelWeight view(bool biased) const {
-        const void* scales = form == Form::BFLOAT16 ? nullptr
-                             : form == Form::INT4   ? static_cast<const void*>(group_scales.data())
-                                                    : static_cast<const void*>(output_scales.data());
+        const void* scales = form == Form::BFLOAT16          ? nullptr
+                             : quantgate::has_groups(form) ? static_cast<const void*>(group_scales.data())
+                                                           : static_cast<const void*>(output_scales.data());
+        const void* zeros = group_zeros.empty() ? nullptr : group_zeros.data();
         const int32_t* sums = form == Form::QUADS ? code_sums.data() : nullptr;
-        return {form, data.data(), scales, sums, biased ? bias.data() : nullptr, inputs, outputs, group_size};
+        return {form,  groups.half_scales,              data.data(), scales,  zeros, sums,
+                biased ? bias.data() : nullptr, inputs,      outputs, group_size};
     }
 
     // Its outputs then come twice.
     void repeat_first_panel_as_last() {
         repeat_first_as_last(data);
         repeat_first_as_last(group_scales);
+        repeat_first_as_last(group_zeros);
         repeat_first_as_last(output_scales);
         repeat_first_as_last(code_sums);
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from tests.engine.tiny_model import save_tiny_model
+from tests.kernels.group_schemes import GROUP_SCHEMES
 from tests.kernels.step_scripts import BLOCK_SIZE, Script
 from torch import Tensor
 from typing_extensions import override
@@ -21,7 +22,7 @@ from quantgate_engine.model.decoder import Decoder
 from quantgate_engine.model.linear_layers import LayersByScheme
 from quantgate_engine.model.loader import WeightLoader
 from quantgate_engine.model.rope import RotaryTable
-from quantgate_engine.quant.layer_schemes import find_schemes
+from quantgate_engine.quant.layer_schemes import LayerSchemes, find_schemes
 from quantgate_engine.quant.precision import Precision
 from quantgate_kernels.cpu.decoder_step import CpuStepProgram
 from quantgate_kernels.cpu.library import Functions, StepFunctions
@@ -42,7 +43,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen2": {"model_type": "qwen2", "tie_word_embeddings": False},
     "qwen3": {"model_type": "qwen3", "head_dim": 64},
 }
-SCHEMES = ("bf16", "int8-w8a16", "int8-w8a8", "int4-g32", "int4-g64")
+SCHEMES = ("bf16", "int8-w8a16", "int8-w8a8", "int4-g32", "int4-g64", *GROUP_SCHEMES)
 Forward = Callable[[StepRows, tuple[KVLayer, ...]], Tensor]
 
 
@@ -81,7 +82,8 @@ def load_model(folder: Path, scheme: str, **changes: Any) -> Model:
     if not (folder / "config.json").exists():
         save_tiny_model(folder, **changes)
     config = read_decoder_config(folder)
-    layers = LayersByScheme(find_schemes(scheme), SIXTEEN_BIT, CPU)
+    chosen = LayerSchemes(GROUP_SCHEMES[scheme]) if scheme in GROUP_SCHEMES else find_schemes(scheme)
+    layers = LayersByScheme(chosen, SIXTEEN_BIT, CPU)
     loader = WeightLoader(config, layers, SIXTEEN_BIT, PlainForms(), CPU)
     return Model(config, loader.load(folder))
 

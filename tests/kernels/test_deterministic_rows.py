@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.kernel_sets import ON_CPU, kernel_set_or_skip
 from tests.kernels.own_rows import DTYPES, ROWS, assert_rows_are_their_own
+from tests.kernels.product_cases import asymmetric_int4_weight, int8_group_weight
 from tests.kernels.test_stored_weights import int4_weight, int8_weight, random_normal
 
 from quantgate_kernels import registry
@@ -26,6 +27,10 @@ FORMS: dict[str, Callable[[int, int, torch.dtype], LinearWeight]] = {
     "int8": int8_weight,
     "int4-g32": lambda outputs, inputs, dtype: int4_weight(outputs, inputs, 32, dtype),
     "int4-g64": lambda outputs, inputs, dtype: int4_weight(outputs, inputs, 64, dtype),
+    "int4-g32-asym": lambda outputs, inputs, dtype: asymmetric_int4_weight(outputs, inputs, 32, dtype),
+    "int4-g64-asym": lambda outputs, inputs, _: asymmetric_int4_weight(outputs, inputs, 64, torch.float16),
+    "int8-g32": lambda outputs, inputs, dtype: int8_group_weight(outputs, inputs, 32, dtype),
+    "int8-g64-asym": lambda outputs, inputs, _: int8_group_weight(outputs, inputs, 64, torch.float16, asymmetric=True),
 }
 SHAPES = [(96, 64), (192, 576), (50, 192), (1, 64)]
 

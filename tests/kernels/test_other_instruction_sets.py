@@ -28,6 +28,7 @@ from tests.kernels.paged_steps import CASES
 from tests.kernels.product_cases import (
     ADVERSARIAL,
     SIXTEEN_BIT_FORMS,
+    SixteenBitWeight,
     cancelling_weight,
     dense_weight,
     draw,
@@ -46,7 +47,7 @@ from quantgate_kernels.cpu.panel_products import PanelProducts
 from quantgate_kernels.cpu.panels import pack
 from quantgate_kernels.reference.int8_dynamic import multiply_in_chunks
 from quantgate_kernels.reference.linear import dequantize
-from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, LinearWeight
+from quantgate_kernels.types import DenseWeight, LinearWeight
 from quantgate_kernels.unavailable import KernelSetUnavailableError
 
 DTYPES = (torch.float32, torch.bfloat16)
@@ -129,7 +130,7 @@ def test_products_of_fixed_order(form: str, dtype: torch.dtype, functions: dict[
             assert ((found.double() - exact).abs() <= tolerance * magnitude).all()
 
 
-def widened(weight: DenseWeight | Int8ChannelWeight | Int4GroupWeight) -> LinearWeight:
+def widened(weight: SixteenBitWeight) -> LinearWeight:
     """The same numbers for activations in float32."""
     if isinstance(weight, DenseWeight):
         return DenseWeight(weight.weight.float())

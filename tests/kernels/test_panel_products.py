@@ -13,11 +13,13 @@ from tests.kernels.product_cases import (
     OUTPUTS,
     ROWS,
     SIXTEEN_BIT_FORMS,
+    asymmetric_int4_weight,
     cancelling_weight,
     dense_weight,
     draw,
     int4_weight,
     int8_dynamic_weight,
+    int8_group_weight,
     int8_weight,
 )
 from tests.kernels.product_errors import assert_product, exact_product
@@ -86,10 +88,13 @@ def test_adversarial_activations(case: str, inputs: int, products: PanelProducts
         assert_product(products.linear(x, pack(weight)), exact_product(x, weight.weight))
         codes = int8_weight(45, inputs)
         assert_product(products.linear(x, pack(codes)), exact_product(x, dequantize(codes)), scalings=1)
+        groups: tuple[LinearWeight, ...] = (int8_group_weight(45, inputs, inputs, asymmetric=True),)
         if inputs % 64 == 0:
-            groups = int4_weight(45, inputs, 64)
-            exact = exact_product(x, dequantize(groups))
-            assert_product(products.linear(x, pack(groups)), exact, scalings=1)
+            asymmetric = asymmetric_int4_weight(45, inputs, 64, torch.float16)
+            groups += (int4_weight(45, inputs, 64), asymmetric, int8_group_weight(45, inputs, 32, torch.float16))
+        for grouped in groups:
+            exact = exact_product(x, dequantize(grouped))
+            assert_product(products.linear(x, pack(grouped)), exact, scalings=1)
 
 
 def test_subnormal_weights_are_lost_at_most(products: PanelProducts) -> None:

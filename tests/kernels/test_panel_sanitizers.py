@@ -8,7 +8,12 @@ import pytest
 from tests.kernels.instruction_sets import INSTRUCTION_SETS, require_instructions
 from tests.kernels.sanitized_programs import MEMORY, RACES, Sanitizer, require_clean
 
-UNITS = ("products/panel_linear.cpp", "products/panel_sums.cpp", "common/parallel.cpp")
+UNITS = (
+    "products/panel_linear.cpp",
+    "products/panel_sums.cpp",
+    "products/group_sums.cpp",
+    "common/parallel.cpp",
+)
 
 
 @pytest.mark.parametrize("sanitizer", [pytest.param(MEMORY, id="memory"), pytest.param(RACES, id="races")])

@@ -43,7 +43,7 @@ ODD_SIZES: dict[str, Any] = {
     "head_dim": 10,
     "num_hidden_layers": 2,
 }
-"""Nothing fills a panel, a register or a step of any form; no INT4 group fits."""
+"""Nothing fills a panel, a register or a step of any form; no group fits but one of all inputs."""
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_more_rows_than_any_tile(scheme: str, checkpoints: Path) -> None:
 
 
 @pytest.mark.parametrize("kv_dtype", ["auto", "int8"])
-@pytest.mark.parametrize("scheme", ["bf16", "int8-w8a16", "int8-w8a8"])
+@pytest.mark.parametrize("scheme", ["bf16", "int8-w8a16", "int8-w8a8", "int8-asym"])
 def test_sizes_that_fill_nothing(scheme: str, kv_dtype: KVDtypeName, checkpoints: Path) -> None:
     model = load_model(checkpoints / "odd", scheme, **ODD_SIZES)
     for script in ("prefills", "mixed"):

@@ -13,6 +13,7 @@ UNITS = (
     "step/decoder_step.cpp",
     "step/head.cpp",
     "products/panel_sums.cpp",
+    "products/group_sums.cpp",
     "common/parallel.cpp",
     "common/team.cpp",
 )

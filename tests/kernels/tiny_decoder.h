@@ -24,10 +24,11 @@ struct Shape {
     bool with_biases, with_head_norms, with_orders;
 };
 
-// The widest groups that divide the inputs; where none does, codes of 8 bits.
+// The widest groups that divide the inputs; where none does, one of all of them. Those of codes of 8 bits have zeros and
+// scales in float16.
 inline Weight some_weight(Form form, int64_t inputs, int64_t outputs) {
-    if (form == Form::INT4 && inputs % 8 != 0) form = Form::INT8;
-    return Weight(form, inputs, outputs, inputs % 32 == 0 ? 32 : 8);
+    const bool bytes = form == Form::INT8_GROUPS;
+    return Weight(form, inputs, outputs, inputs % 32 == 0 ? 32 : inputs % 8 == 0 ? 8 : inputs, {bytes, bytes});
 }
 
 struct Layer {

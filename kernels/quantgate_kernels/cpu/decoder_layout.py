@@ -18,8 +18,10 @@ from quantgate_kernels.types import ReorderedWeight
 class PanelWeightLayout(ctypes.Structure):
     _fields_ = (
         ("form", ctypes.c_int32),
+        ("half_scales", ctypes.c_int32),
         ("data", ctypes.c_void_p),
         ("scales", ctypes.c_void_p),
+        ("zeros", ctypes.c_void_p),
         ("code_sums", ctypes.c_void_p),
         ("bias", ctypes.c_void_p),
         ("inputs", ctypes.c_int64),
@@ -112,8 +114,9 @@ class _Keeper:
         self.kept.append(weight)
         added = None if bias is None else panel_bias(bias, split=weight.split)
         return PanelWeightLayout(
-            int(weight.form), *weight.addresses(), self.address(added), weight.inputs, weight.outputs, weight.group_size
-        )
+            int(weight.form), int(weight.has_half_scales), *weight.addresses(), self.address(added),
+            weight.inputs, weight.outputs, weight.group_size,
+        )  # fmt: skip
 
     def screen(self, screen: HeadScreen) -> HeadScreenLayout:
         return HeadScreenLayout(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
 
 from quantgate_kernels.cpu.library import Functions
-from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, StoredWeight
+from quantgate_kernels.types import DenseWeight, Int4GroupWeight, Int8ChannelWeight, Int8GroupWeight, StoredWeight
 
 PATH = "cpp, fixed order"
 
@@ -28,15 +28,27 @@ def _multiply_int8(functions: Functions, x: Tensor, weight: Int8ChannelWeight, o
 
 
 def _multiply_int4(functions: Functions, x: Tensor, weight: Int4GroupWeight, out: Tensor) -> None:
-    functions.fixed_order_int4(
-        x.data_ptr(), weight.packed.data_ptr(), weight.scales.data_ptr(), out.data_ptr(),
-        *_sizes(x, out), weight.group_size, torch.get_num_threads(),
+    _multiply_groups(functions.fixed_order_int4, x, weight.packed, weight, out)
+
+
+def _multiply_int8_groups(functions: Functions, x: Tensor, weight: Int8GroupWeight, out: Tensor) -> None:
+    _multiply_groups(functions.fixed_order_int8_groups, x, weight.codes, weight, out)
+
+
+def _multiply_groups(
+    product: Callable[..., None], x: Tensor, codes: Tensor, weight: Int4GroupWeight | Int8GroupWeight, out: Tensor
+) -> None:
+    zeros = None if weight.zeros is None else weight.zeros.data_ptr()
+    product(
+        x.data_ptr(), codes.data_ptr(), weight.scales.data_ptr(), zeros, out.data_ptr(),
+        int(_has_half_scales(weight)), *_sizes(x, out), weight.group_size, torch.get_num_threads(),
     )  # fmt: skip
 
 
 FORMS: dict[type, Callable[[Functions, Tensor, Any, Tensor], None]] = {
     DenseWeight: _multiply_dense,
     Int8ChannelWeight: _multiply_int8,
+    Int8GroupWeight: _multiply_int8_groups,
     Int4GroupWeight: _multiply_int4,
 }
 
@@ -68,13 +80,22 @@ class FixedOrderProducts:
         return out
 
     def _reading(self, x: Tensor, weight: StoredWeight) -> Functions | None:
-        """The functions that read these operands: all floating ones of one dtype, and dense in memory."""
-        if type(weight) not in FORMS or getattr(weight, "zeros", None) is not None:
+        """The functions that read these operands: all dense in memory, and what floats of one dtype.
+
+        Scales of groups may be float16 beside any dtype.
+        """
+        if type(weight) not in FORMS:
             return None
+        free = weight.scales if _has_half_scales(weight) else None
         for operand in (x, *weight.tensors()):
-            if (operand.is_floating_point() and operand.dtype != x.dtype) or not operand.is_contiguous():
+            fits = operand is free or not operand.is_floating_point() or operand.dtype == x.dtype
+            if not fits or not operand.is_contiguous():
                 return None
         return self._functions.get(x.dtype)
+
+
+def _has_half_scales(weight: StoredWeight) -> TypeGuard[Int4GroupWeight | Int8GroupWeight]:
+    return isinstance(weight, Int4GroupWeight | Int8GroupWeight) and weight.scales.dtype == torch.float16
 
 
 def _sizes(x: Tensor, out: Tensor) -> tuple[int, int, int]:

@@ -25,11 +25,12 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
     "fixed_order_dense": (*(POINTER,) * 3, *(COUNT,) * 3, THREADS),
     "fixed_order_logits": (*(POINTER,) * 3, *(COUNT,) * 3, THREADS),
     "fixed_order_int8": (*(POINTER,) * 4, *(COUNT,) * 3, THREADS),
-    "fixed_order_int4": (*(POINTER,) * 4, *(COUNT,) * 4, THREADS),
+    "fixed_order_int8_groups": (*(POINTER,) * 5, ctypes.c_int, *(COUNT,) * 4, THREADS),
+    "fixed_order_int4": (*(POINTER,) * 5, ctypes.c_int, *(COUNT,) * 4, THREADS),
 }
 """As declared at the end of each source file."""
 
-PANEL_LINEAR = (ctypes.c_int32, *(POINTER,) * 6, ctypes.c_int, *(COUNT,) * 4, THREADS)
+PANEL_LINEAR = (*(ctypes.c_int32,) * 2, *(POINTER,) * 7, ctypes.c_int, *(COUNT,) * 4, THREADS)
 STEP_BYTES = (POINTER, COUNT, THREADS)
 DECODER_STEP = (*(POINTER,) * 4, THREADS)
 STEP_TOKENS_BYTES = (*(POINTER,) * 3, THREADS)
@@ -61,6 +62,7 @@ class Functions:
     fixed_order_dense: Callable[..., None]
     fixed_order_logits: Callable[..., None]
     fixed_order_int8: Callable[..., None]
+    fixed_order_int8_groups: Callable[..., None]
     fixed_order_int4: Callable[..., None]
     panel_linear: Callable[..., None] | None = None
     step: StepFunctions | None = None

@@ -33,8 +33,8 @@ class PanelProducts:
         # Held until the call returns: the kernel reads its memory.
         added = None if bias is None else panel_bias(bias, split=weight.split)
         self._panel_linear(
-            int(weight.form), rows.data_ptr(), *weight.addresses(), None if added is None else added.data_ptr(),
-            out.data_ptr(), int(dtype == torch.float32), *x.shape, outputs, weight.group_size,
-            torch.get_num_threads(),
+            int(weight.form), int(weight.has_half_scales), rows.data_ptr(), *weight.addresses(),
+            None if added is None else added.data_ptr(), out.data_ptr(), int(dtype == torch.float32),
+            *x.shape, outputs, weight.group_size, torch.get_num_threads(),
         )  # fmt: skip
         return joined_halves(out, weight.outputs) if weight.split else out

@@ -17,17 +17,21 @@ from quantgate_kernels.types import (
     Int4GroupWeight,
     Int8ChannelWeight,
     Int8DynamicWeight,
+    Int8GroupWeight,
     LinearWeight,
     OrderedWeight,
 )
 
 UNIT_OUTPUTS = 16
+GROUP_STEP = 8
+"""Inputs of one step along a panel with groups."""
+GROUP_SCALES = (torch.bfloat16, torch.float16)
 
 
 def pack(weight: OrderedWeight, *, split: bool = False) -> PanelWeight:
     """`weight` [out, in], as a scheme makes it, in panels; a dense one must be bfloat16.
 
-    INT4 groups must hold a multiple of 8 inputs.
+    Groups must hold a multiple of 8 inputs, or all of them, and have scales of 16 bits (`has_panels`).
 
     split: the first half of the outputs are gates and the second half ups; each panel gets 16 of both, so that one
     product has what silu(gate) * up needs. The outputs must then be a multiple of 2.
@@ -37,28 +41,22 @@ def pack(weight: OrderedWeight, *, split: bool = False) -> PanelWeight:
 
 def has_panels(weight: LinearWeight) -> TypeGuard[OrderedWeight]:
     """Whether `pack` takes the weight."""
-    if isinstance(weight, Int4GroupWeight):
-        return weight.zeros is None and weight.scales.dtype == torch.bfloat16 and weight.group_size % 8 == 0
+    if isinstance(weight, Int4GroupWeight | Int8GroupWeight):
+        whole_steps = weight.group_size % GROUP_STEP == 0 or weight.group_size == weight.shape[1]
+        return whole_steps and weight.scales.dtype in GROUP_SCALES
     return type(weight) in _PACKERS
 
 
 def unpack(weight: PanelWeight) -> Tensor:
     """float32 [out, in]: what the panels stand for."""
-    steps = weight.data.view(torch.int16 if weight.form == PanelForm.BFLOAT16 else torch.int8)
-    if weight.form == PanelForm.BFLOAT16:
-        numbers = _from_steps(steps.view(torch.bfloat16), 2).float()
-    elif weight.form == PanelForm.INT4:
-        numbers = _from_words(weight.data).float() - ZERO_CODE
-    else:
-        numbers = _from_steps(steps, 4 if weight.form == PanelForm.QUADS else 2).float()
-    numbers = numbers[..., : weight.inputs]
-    if weight.scales is not None:
-        scales = weight.scales.float()
-        if weight.form == PanelForm.INT4:
-            scales = scales.transpose(1, 2).repeat_interleave(weight.group_size, dim=2)
-        else:
-            scales = scales.unsqueeze(2)
-        numbers = numbers * scales
+    numbers = _from_data(weight)[..., : weight.inputs]
+    if weight.form in (PanelForm.INT4, PanelForm.INT8_GROUPS):
+        zeros = ZERO_CODE if weight.form == PanelForm.INT4 else 0
+        numbers = numbers - (zeros if weight.zeros is None else _for_inputs(weight.zeros, weight.group_size))
+        assert weight.scales is not None
+        numbers = numbers * _for_inputs(weight.scales, weight.group_size)
+    elif weight.scales is not None:
+        numbers = numbers * weight.scales.unsqueeze(2)
     return _from_panels(numbers, weight.outputs, weight.split)
 
 
@@ -68,6 +66,20 @@ def rows_of_panels(weight: PanelWeight, rows: Tensor) -> Tensor:
     assert not weight.split
     steps = weight.data.view(torch.bfloat16).view(len(weight.data), -1, PANEL_OUTPUTS, 2)
     return steps[rows // PANEL_OUTPUTS, :, rows % PANEL_OUTPUTS].flatten(1)[:, : weight.inputs]
+
+
+def _from_data(weight: PanelWeight) -> Tensor:
+    """float32 [panels, 32, inputs], padding included: numbers or codes as they are stored."""
+    if weight.form == PanelForm.BFLOAT16:
+        return _from_steps(weight.data.view(torch.int16).view(torch.bfloat16), 2).float()
+    if weight.form == PanelForm.INT4:
+        return _from_words(weight.data).float()
+    return _from_steps(weight.data.view(torch.int8), 4 if weight.form == PanelForm.QUADS else 2).float()
+
+
+def _for_inputs(of_groups: Tensor, group_size: int) -> Tensor:
+    """[panels, groups, 32] -> float32 [panels, 32, inputs]."""
+    return of_groups.float().transpose(1, 2).repeat_interleave(group_size, dim=2)
 
 
 def panel_bias(bias: Tensor, *, split: bool = False) -> Tensor:
@@ -104,12 +116,23 @@ def _pack_quads(weight: Int8DynamicWeight, split: bool) -> PanelWeight:
 
 
 def _pack_int4(weight: Int4GroupWeight, split: bool) -> PanelWeight:
-    assert weight.scales.dtype == torch.bfloat16
-    outputs, inputs = weight.shape
-    data = _to_words(_to_panels(unpack_groups(weight), split))
-    scales = _to_panels(weight.scales, split).transpose(1, 2).contiguous()
+    data = _to_words(_padded_inputs(_to_panels(unpack_groups(weight), split), GROUP_STEP))
+    return _with_groups(PanelForm.INT4, data, weight, split)
+
+
+def _pack_int8_groups(weight: Int8GroupWeight, split: bool) -> PanelWeight:
+    data = _to_steps(_padded_inputs(_to_panels(weight.codes, split), GROUP_STEP), 2)
+    return _with_groups(PanelForm.INT8_GROUPS, data, weight, split)
+
+
+def _with_groups(form: PanelForm, data: Tensor, weight: Int4GroupWeight | Int8GroupWeight, split: bool) -> PanelWeight:
+    def by_group(numbers: Tensor) -> Tensor:
+        return _to_panels(numbers, split).transpose(1, 2).contiguous()
+
+    assert has_panels(weight)
+    scales, zeros = by_group(weight.scales), None if weight.zeros is None else by_group(weight.zeros)
     return PanelWeight(
-        PanelForm.INT4, _as_bytes(data), scales, None, outputs, inputs, weight.group_size, weight.label, split
+        form, _as_bytes(data), scales, None, *weight.shape, weight.group_size, weight.label, split, zeros
     )
 
 
@@ -117,6 +140,7 @@ _PACKERS: dict[type, Callable[[Any, bool], PanelWeight]] = {
     DenseWeight: _pack_dense,
     Int8ChannelWeight: _pack_int8,
     Int8DynamicWeight: _pack_quads,
+    Int8GroupWeight: _pack_int8_groups,
     Int4GroupWeight: _pack_int4,
 }
 

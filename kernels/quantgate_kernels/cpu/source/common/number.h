@@ -21,6 +21,22 @@ inline float to_float(BFloat16 value) {
     return result;
 }
 
+// IEEE 754's 16-bit format: scales of checkpoints.
+enum class Float16 : uint16_t {};
+
+inline float to_float(Float16 value) {
+    const uint32_t bits = static_cast<uint32_t>(value), magnitude = bits & 0x7fffu;
+    uint32_t wide = magnitude << 13;
+    float result;
+    std::memcpy(&result, &wide, sizeof result);
+    // The exponent's other bias: exact for numbers below the normal ones too.
+    result *= 0x1p112f;
+    std::memcpy(&wide, &result, sizeof wide);
+    wide |= (magnitude >= 0x7c00u ? 0x7f800000u : 0u) | (bits & 0x8000u) << 16;
+    std::memcpy(&result, &wide, sizeof result);
+    return result;
+}
+
 template <class Number>
 Number rounded(float value);
 

@@ -63,6 +63,18 @@ void multiply(const Number* x, const Weight& weight, Result* out, int64_t rows, 
     });
 }
 
+// A weight with groups: its scales are float16, or of the type of x.
+template <template <class> class Rows, class Number, class Code>
+void multiply_groups(const Number* x, const Code* codes, const void* scales, const Code* zeros, int half_scales,
+                     Number* out, int64_t rows, int64_t inputs, int64_t outputs, int64_t group_size, int threads) {
+    if (half_scales) {
+        const Rows<Float16> weight{codes, static_cast<const Float16*>(scales), zeros, inputs, group_size};
+        return multiply(x, weight, out, rows, outputs, threads);
+    }
+    const Rows<Number> weight{codes, static_cast<const Number*>(scales), zeros, inputs, group_size};
+    multiply(x, weight, out, rows, outputs, threads);
+}
+
 }  // namespace
 }  // namespace quantgate
 
@@ -82,11 +94,17 @@ void multiply(const Number* x, const Weight& weight, Result* out, int64_t rows, 
                                                       int threads) {                                                 \
         quantgate::multiply(x, quantgate::Int8Rows<NUMBER>{codes, scales, inputs}, out, rows, outputs, threads);     \
     }                                                                                                                \
-    extern "C" void quantgate_fixed_order_int4_##NAME(const NUMBER* x, const uint8_t* packed, const NUMBER* scales,  \
-                                                      NUMBER* out, int64_t rows, int64_t inputs, int64_t outputs,    \
-                                                      int64_t group_size, int threads) {                             \
-        quantgate::multiply(x, quantgate::Int4Rows<NUMBER>{packed, scales, inputs, group_size}, out, rows, outputs,  \
-                            threads);                                                                                \
+    extern "C" void quantgate_fixed_order_int4_##NAME(                                                               \
+        const NUMBER* x, const uint8_t* packed, const void* scales, const uint8_t* zeros, NUMBER* out,               \
+        int half_scales, int64_t rows, int64_t inputs, int64_t outputs, int64_t group_size, int threads) {           \
+        quantgate::multiply_groups<quantgate::Int4Rows>(x, packed, scales, zeros, half_scales, out, rows, inputs,    \
+                                                        outputs, group_size, threads);                               \
+    }                                                                                                                \
+    extern "C" void quantgate_fixed_order_int8_groups_##NAME(                                                        \
+        const NUMBER* x, const int8_t* codes, const void* scales, const int8_t* zeros, NUMBER* out, int half_scales, \
+        int64_t rows, int64_t inputs, int64_t outputs, int64_t group_size, int threads) {                            \
+        quantgate::multiply_groups<quantgate::Int8GroupRows>(x, codes, scales, zeros, half_scales, out, rows, inputs,\
+                                                             outputs, group_size, threads);                          \
     }
 
 QUANTGATE_FIXED_ORDER(bfloat16, quantgate::BFloat16)

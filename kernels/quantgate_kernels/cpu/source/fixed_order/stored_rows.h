@@ -21,6 +21,14 @@ Operand rounded_product(float value) {
     return static_cast<Operand>((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16);
 }
 
+// A whole number of at most 8 bits times a scale, which float32 holds exactly.
+template <class Operand, class Scale>
+Operand rounded_scaled(int number, float scale) {
+    const float value = static_cast<float>(number) * scale;
+    if constexpr (std::is_same_v<Scale, Float16>) return rounded<Operand>(value);
+    return rounded_product<Operand>(value);
+}
+
 // For values that 16 bits hold exactly.
 template <class Operand>
 Operand exactly(float value) {
@@ -65,24 +73,49 @@ struct Int8Rows {
 };
 
 // packed [out][in / group][group / 2]: byte j of a group holds code j in its low half and code j + group / 2 in its high
-// half; scales [out][in / group]. (code - 8) * scale is rounded once.
-template <class Number>
+// half; scales and zeros [out][in / group], or no zeros: 8 throughout. (code - zero) * scale is rounded once.
+template <class Scale>
 struct Int4Rows {
     const uint8_t* packed;
-    const Number* scales;
+    const Scale* scales;
+    const uint8_t* zeros;
     int64_t inputs, group_size;
 
     template <class Operand>
     void expand(int64_t row, Operand* to) const {
         const int64_t half = group_size / 2, groups = inputs / group_size;
         const uint8_t* from = packed + row * groups * half;
-        for (int64_t group = 0; group < groups; ++group, from += half, to += group_size) {
-            const float group_scale = to_float(scales[row * groups + group]);
+        for (int64_t group = row * groups; group < (row + 1) * groups; ++group, from += half, to += group_size) {
+            const float scale = to_float(scales[group]);
+            const int zero = zeros == nullptr ? 8 : zeros[group];
 #pragma omp simd simdlen(16)
             for (int64_t i = 0; i < half; ++i) {
-                to[i] = rounded_product<Operand>(static_cast<float>((from[i] & 15) - 8) * group_scale);
-                to[half + i] = rounded_product<Operand>(static_cast<float>((from[i] >> 4) - 8) * group_scale);
+                to[i] = rounded_scaled<Operand, Scale>((from[i] & 15) - zero, scale);
+                to[half + i] = rounded_scaled<Operand, Scale>((from[i] >> 4) - zero, scale);
             }
+        }
+    }
+
+    float scale(int64_t) const { return 1.0f; }
+};
+
+// codes [out][in]; scales and zeros [out][in / group], or no zeros: 0 throughout. (code - zero) * scale is rounded once.
+template <class Scale>
+struct Int8GroupRows {
+    const int8_t* codes;
+    const Scale* scales;
+    const int8_t* zeros;
+    int64_t inputs, group_size;
+
+    template <class Operand>
+    void expand(int64_t row, Operand* to) const {
+        const int64_t groups = inputs / group_size;
+        const int8_t* from = codes + row * inputs;
+        for (int64_t group = row * groups; group < (row + 1) * groups; ++group, from += group_size, to += group_size) {
+            const float scale = to_float(scales[group]);
+            const int zero = zeros == nullptr ? 0 : zeros[group];
+#pragma omp simd simdlen(16)
+            for (int64_t i = 0; i < group_size; ++i) to[i] = rounded_scaled<Operand, Scale>(from[i] - zero, scale);
         }
     }
 

@@ -27,8 +27,7 @@ struct Ahead {
     template <Form FORM, bool ONCE>
     QUANTGATE_INLINED void fetch(const uint8_t* at) {
         if constexpr (ONCE) {
-            __builtin_prefetch(at + BYTES_AHEAD, 0, 0);
-            if constexpr (step_bytes(FORM) > 64) __builtin_prefetch(at + BYTES_AHEAD + 64, 0, 0);
+            for (int64_t line = 0; line < step_bytes(FORM); line += 64) __builtin_prefetch(at + BYTES_AHEAD + line, 0, 0);
         } else {
             __builtin_prefetch(next, 0, 2);
             __builtin_prefetch(next + stride / 2, 0, 2);

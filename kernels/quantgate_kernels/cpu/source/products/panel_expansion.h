@@ -1,55 +1,59 @@
-// A panel of codes as pairs of bfloat16, expanded once for many rows and not again in every tile. Scales are left out:
-// they multiply sums, as they do where codes are expanded in registers, so that both ways give the same bits.
+// A panel of codes as pairs of bfloat16, expanded once for many rows and not again in every tile. Zeros are taken off. Scales
+// are left out: they multiply sums, as they do where codes are expanded in registers, so that both ways give the same bits.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
+#include "products/group_codes.h"
 #include "products/panel_tile.h"
 
 namespace quantgate {
 
-// panel: INT8 or INT4 -> pairs: as a panel of BFLOAT16 stores them, of as many inputs as the panel's steps take.
-inline void expand_panel(Form form, const uint8_t* panel, int64_t steps, uint8_t* pairs) {
-    const auto put = [&](const BitLanes& expanded) {
+constexpr bool expandable(Form form) { return form == Form::INT8 || has_groups(form); }
+
+template <int PAIR, class Codes>
+QUANTGATE_INLINED uint8_t* put_pair(const Codes& codes, uint8_t* pairs) {
+    for (int unit = 0; unit < PANEL_UNITS; ++unit, pairs += sizeof(BitLanes)) {
+        const BitLanes expanded = codes.template pairs<PAIR>(unit);
         std::memcpy(pairs, &expanded, sizeof expanded);
-        pairs += sizeof expanded;
-    };
-    if (form == Form::INT8) {
-        for (int64_t unit = 0; unit < steps * PANEL_UNITS; ++unit, panel += 2 * LANES) {
-            put(pairs_of_codes(reinterpret_cast<const int8_t*>(panel)));
-        }
-        return;
     }
-    const BitLanes table = load_bits(NIBBLES.steps);
-    for (int64_t step = 0; step < steps; ++step, panel += step_bytes(Form::INT4)) {
-        const BitLanes words[PANEL_UNITS] = {load_bits(panel), load_bits(panel + 64)};
-        for (int unit = 0; unit < PANEL_UNITS; ++unit) put(pairs_of_nibbles<0>(words[unit], table));
-        for (int unit = 0; unit < PANEL_UNITS; ++unit) put(pairs_of_nibbles<1>(words[unit], table));
-        for (int unit = 0; unit < PANEL_UNITS; ++unit) put(pairs_of_nibbles<2>(words[unit], table));
-        for (int unit = 0; unit < PANEL_UNITS; ++unit) put(pairs_of_nibbles<3>(words[unit], table));
+    return pairs;
+}
+
+template <class Codes>
+void expand_groups(const PanelWeight& weight, int64_t panel, uint8_t* pairs) {
+    const int64_t groups = weight.groups(), steps = steps_of(Codes::FORM, weight.group_size);
+    const uint8_t* from = weight.panel(panel);
+    const void* const zeros = weight.group_zeros(panel);
+    Codes codes;
+    for (int64_t group = 0; group < groups; ++group) {
+        codes.begin_group(zeros, group);
+        for (int64_t step = 0; step < steps; ++step, from += step_bytes(Codes::FORM)) {
+            codes.load(from);
+            pairs = put_pair<0>(codes, pairs);
+            pairs = put_pair<1>(codes, pairs);
+            pairs = put_pair<2>(codes, pairs);
+            pairs = put_pair<3>(codes, pairs);
+        }
     }
 }
 
-// Of an expanded INT4 panel; group_steps: of pairs.
-template <int ROWS>
-void add_panel_groups(const uint8_t* pairs, const BFloat16* group_scales, int64_t groups, int64_t group_steps,
-                      const uint8_t* inputs, int64_t row_bytes, Ahead ahead, Lanes* sums) {
-    TileInputs<ROWS> rows(inputs, row_bytes);
-    for (int64_t group = 0; group < groups; ++group) {
-        Lanes partial[1][ROWS][PANEL_UNITS] = {};
-        for (int64_t step = 0; step < group_steps; ++step, pairs += step_bytes(Form::BFLOAT16)) {
-            ahead.fetch<Form::BFLOAT16, false>(pairs);
-            const BitLanes weights[PANEL_UNITS] = {load_bits(pairs), load_bits(pairs + 64)};
-            for (int row = 0; row < ROWS; ++row) {
-                const uint32_t pair = rows.word(row, 0);
-                for (int unit = 0; unit < PANEL_UNITS; ++unit) {
-                    partial[0][row][unit] = add_pairs(partial[0][row][unit], weights[unit], pair);
-                }
-            }
-            rows.advance(4);
-        }
-        add_group(partial, group_scales + group * PANEL_OUTPUTS, group == 0, sums);
+// pairs: as a panel of BFLOAT16 stores them, of as many inputs as the panel's steps take. The weight's form is expandable.
+inline void expand_panel(const PanelWeight& weight, int64_t panel, uint8_t* pairs) {
+    const bool zeros = weight.zeros != nullptr;
+    if (weight.form == Form::INT4) {
+        return zeros ? expand_groups<NibblesLessZeros>(weight, panel, pairs) : expand_groups<Nibbles>(weight, panel, pairs);
+    }
+    if (weight.form == Form::INT8_GROUPS) {
+        return zeros ? expand_groups<ByteCodesLessZeros>(weight, panel, pairs)
+                     : expand_groups<ByteCodes>(weight, panel, pairs);
+    }
+    const uint8_t* codes = weight.panel(panel);
+    const int64_t units = steps_of(Form::INT8, weight.inputs) * PANEL_UNITS;
+    for (int64_t unit = 0; unit < units; ++unit, codes += 2 * LANES, pairs += sizeof(BitLanes)) {
+        const BitLanes expanded = pairs_of_codes(reinterpret_cast<const int8_t*>(codes));
+        std::memcpy(pairs, &expanded, sizeof expanded);
     }
 }
 

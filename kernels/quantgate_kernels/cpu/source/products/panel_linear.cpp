@@ -59,12 +59,13 @@ void linear(const PanelWeight& weight, const BFloat16* x, Number* out, int64_t r
 }  // namespace quantgate
 
 // out: float32 where out_is_float32, else bfloat16. The others: see PanelWeight.
-extern "C" void quantgate_panel_linear(int32_t form, const quantgate::BFloat16* x, const uint8_t* panels,
-                                       const void* scales, const int32_t* code_sums, const float* bias, void* out,
-                                       int out_is_float32, int64_t rows, int64_t inputs, int64_t outputs,
-                                       int64_t group_size, int threads) {
-    const quantgate::PanelWeight weight{static_cast<quantgate::Form>(form), panels,  scales,  code_sums,
-                                        bias,                               inputs, outputs, group_size};
+extern "C" void quantgate_panel_linear(int32_t form, int32_t half_scales, const quantgate::BFloat16* x,
+                                       const uint8_t* panels, const void* scales, const void* zeros,
+                                       const int32_t* code_sums, const float* bias, void* out, int out_is_float32,
+                                       int64_t rows, int64_t inputs, int64_t outputs, int64_t group_size,
+                                       int threads) {
+    const quantgate::PanelWeight weight{static_cast<quantgate::Form>(form), half_scales, panels,  scales,    zeros,
+                                        code_sums,                          bias,        inputs,  outputs,   group_size};
     if (out_is_float32) return quantgate::linear(weight, x, static_cast<float*>(out), rows, threads);
     quantgate::linear(weight, x, static_cast<quantgate::BFloat16*>(out), rows, threads);
 }

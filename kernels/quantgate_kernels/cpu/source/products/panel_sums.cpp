@@ -1,11 +1,10 @@
 #include "products/panel_sums.h"
 
-#include <array>
-#include <utility>
-
 #include "attention/aligned_array.h"
+#include "products/group_sums.h"
 #include "products/panel_expansion.h"
 #include "products/panel_tile.h"
+#include "products/tiles.h"
 
 namespace quantgate {
 namespace {
@@ -13,32 +12,11 @@ namespace {
 static_assert(MOST_ROWS_AT_ONCE == MOST_TILE_ROWS);
 
 using PairTile = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, Ahead, Lanes*);
-using GroupTile = void (*)(const uint8_t*, const BFloat16*, int64_t, int64_t, const uint8_t*, int64_t, Ahead, Lanes*);
 using QuadTile = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, Ahead, IntLanes*);
-
-// Entry r is the tile of r + 1 rows.
-using RowCounts = std::make_integer_sequence<int, MOST_TILE_ROWS>;
-
-template <class Tile>
-struct Tiles {
-    std::array<Tile, MOST_TILE_ROWS> of_several, only_one;
-
-    Tile of(int64_t rows, const Ahead& ahead) const { return (ahead.once() ? only_one : of_several)[rows - 1]; }
-};
 
 template <Form FORM, int... ROWS>
 constexpr Tiles<PairTile> pair_tiles(std::integer_sequence<int, ROWS...>) {
     return {{add_panel_pairs<FORM, false, ROWS + 1>...}, {add_panel_pairs<FORM, true, ROWS + 1>...}};
-}
-
-template <int... ROWS>
-constexpr Tiles<GroupTile> nibble_tiles(std::integer_sequence<int, ROWS...>) {
-    return {{add_panel_nibbles<false, ROWS + 1>...}, {add_panel_nibbles<true, ROWS + 1>...}};
-}
-
-template <int... ROWS>
-constexpr std::array<GroupTile, MOST_TILE_ROWS> group_tiles(std::integer_sequence<int, ROWS...>) {
-    return {add_panel_groups<ROWS + 1>...};
 }
 
 template <int... ROWS>
@@ -48,8 +26,6 @@ constexpr Tiles<QuadTile> quad_tiles(std::integer_sequence<int, ROWS...>) {
 
 constexpr auto BFLOAT16_TILES = pair_tiles<Form::BFLOAT16>(RowCounts{});
 constexpr auto INT8_TILES = pair_tiles<Form::INT8>(RowCounts{});
-constexpr auto INT4_TILES = nibble_tiles(RowCounts{});
-constexpr auto EXPANDED_INT4_TILES = group_tiles(RowCounts{});
 constexpr auto QUAD_TILES = quad_tiles(RowCounts{});
 
 // From so many rows on it pays to expand a panel once: four or more tiles then read it.
@@ -99,13 +75,12 @@ ReadPanel read_panel(const PanelWeight& weight, int64_t panel, int64_t rows) {
     const Form form = weight.form;
     const uint8_t* stored = weight.panel(panel);
     const uint8_t* next = panel + 1 < weight.panels() ? weight.panel(panel + 1) : stored;
-    const bool expandable = form == Form::INT8 || form == Form::INT4;
     const int64_t steps = steps_of(form, weight.inputs), bytes = panel_bytes(Form::BFLOAT16, steps * step_inputs(form));
-    if (!expandable || rows < ROWS_WORTH_EXPANDING || bytes > MOST_EXPANDED_BYTES) {
+    if (!expandable(form) || rows < ROWS_WORTH_EXPANDING || bytes > MOST_EXPANDED_BYTES) {
         return {weight, panel, stored, next, form};
     }
     uint8_t* pairs = expansion_of_thread(bytes);
-    expand_panel(form, stored, steps, pairs);
+    expand_panel(weight, panel, pairs);
     return {weight, panel, pairs, next, Form::BFLOAT16};
 }
 
@@ -124,9 +99,8 @@ void panel_sums(const ReadPanel& panel, const InputRows& inputs, int64_t first_r
             scale_outputs(weight.output_scales(panel.index), rows, sums);
             break;
         case Form::INT4:
-            (expanded ? EXPANDED_INT4_TILES[rows - 1] : INT4_TILES.of(rows, ahead))(
-                panel.data, weight.group_scales(panel.index), weight.inputs / weight.group_size,
-                weight.group_size / step_inputs(panel.form), numbers, row_bytes, ahead, *sums);
+        case Form::INT8_GROUPS:
+            group_sums(panel, numbers, row_bytes, rows, ahead, *sums);
             break;
         case Form::QUADS: {
             IntLanes exact[MOST_ROWS_AT_ONCE][PANEL_UNITS];

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include "common/bfloat16_lanes.h"
 #include "common/intrinsics.h"
 #include "products/ahead.h"
 #include "products/panels.h"
@@ -87,58 +86,6 @@ void add_panel_pairs(const uint8_t* panel, int64_t steps, const uint8_t* inputs,
             for (int part = 1; part < PARTS; ++part) sum += partial[part][row][unit];
             sums[row * PANEL_UNITS + unit] = sum;
         }
-    }
-}
-
-// One nibble of each word of a step: two inputs for each output.
-template <int NIBBLE, int PARTS, int ROWS>
-QUANTGATE_INLINED void add_nibbles(const BitLanes (&words)[PANEL_UNITS], const BitLanes& table,
-                                   const TileInputs<ROWS>& rows, Lanes (&partial)[PARTS][ROWS][PANEL_UNITS]) {
-    BitLanes weights[PANEL_UNITS];
-    for (int unit = 0; unit < PANEL_UNITS; ++unit) weights[unit] = pairs_of_nibbles<NIBBLE>(words[unit], table);
-    for (int row = 0; row < ROWS; ++row) {
-        const uint32_t pair = rows.word(row, 4 * NIBBLE);
-        for (int unit = 0; unit < PANEL_UNITS; ++unit) {
-            Lanes& sum = partial[NIBBLE % PARTS][row][unit];
-            sum = add_pairs(sum, weights[unit], pair);
-        }
-    }
-}
-
-// Adds a group's partial sums times its scales to the sums; those of the first group are the sums so far.
-template <int PARTS, int ROWS>
-QUANTGATE_INLINED void add_group(const Lanes (&partial)[PARTS][ROWS][PANEL_UNITS], const BFloat16* scales, bool first,
-                                 Lanes* sums) {
-    for (int unit = 0; unit < PANEL_UNITS; ++unit) {
-        const Lanes unit_scales = load(scales + unit * LANES);
-        for (int row = 0; row < ROWS; ++row) {
-            Lanes sum = partial[0][row][unit];
-            for (int part = 1; part < PARTS; ++part) sum += partial[part][row][unit];
-            Lanes& total = sums[row * PANEL_UNITS + unit];
-            total = first ? sum * unit_scales : total + sum * unit_scales;
-        }
-    }
-}
-
-// INT4: a group's sum is multiplied by the group's scale, so that a weight is nowhere rounded.
-template <bool ONCE, int ROWS>
-void add_panel_nibbles(const uint8_t* panel, const BFloat16* group_scales, int64_t groups, int64_t group_steps,
-                       const uint8_t* inputs, int64_t row_bytes, Ahead ahead, Lanes* sums) {
-    constexpr int PARTS = partial_sums(ROWS);
-    const BitLanes table = load_bits(NIBBLES.steps);
-    TileInputs<ROWS> rows(inputs, row_bytes);
-    for (int64_t group = 0; group < groups; ++group) {
-        Lanes partial[PARTS][ROWS][PANEL_UNITS] = {};
-        for (int64_t step = 0; step < group_steps; ++step, panel += step_bytes(Form::INT4)) {
-            ahead.fetch<Form::INT4, ONCE>(panel);
-            const BitLanes words[PANEL_UNITS] = {load_bits(panel), load_bits(panel + 64)};
-            add_nibbles<0>(words, table, rows, partial);
-            add_nibbles<1>(words, table, rows, partial);
-            add_nibbles<2>(words, table, rows, partial);
-            add_nibbles<3>(words, table, rows, partial);
-            rows.advance(16);
-        }
-        add_group(partial, group_scales + group * PANEL_OUTPUTS, group == 0, sums);
     }
 }
 

@@ -17,16 +17,19 @@ enum class Form : int32_t {
     INT8 = 1,      // [inputs / 2][32 outputs][2 inputs] int8; times one scale for each output
     INT4 = 2,      // [inputs / 8][2 x 16 outputs][2 inputs] words of four nibbles; times one scale for each group
     QUADS = 3,     // [inputs / 4][32 outputs][4 inputs] int8; inputs are multiplied as codes too
+    INT8_GROUPS = 4,  // as INT8, padded to whole steps of 8 inputs; times one scale for each group
 };
+
+constexpr bool has_groups(Form form) { return form == Form::INT4 || form == Form::INT8_GROUPS; }
 
 // Inputs that one step along a panel takes; panels are padded with zeros to whole steps.
 constexpr int64_t step_inputs(Form form) {
-    return form == Form::INT4 ? 8 : form == Form::QUADS ? 4 : 2;
+    return has_groups(form) ? 8 : form == Form::QUADS ? 4 : 2;
 }
 
 // Bytes of one step of a panel.
 constexpr int64_t step_bytes(Form form) {
-    return PANEL_OUTPUTS * (form == Form::BFLOAT16 ? 4 : form == Form::INT8 ? 2 : 4);
+    return PANEL_OUTPUTS * (form == Form::INT8_GROUPS ? 8 : form == Form::INT8 ? 2 : 4);
 }
 
 constexpr int64_t steps_of(Form form, int64_t inputs) { return (inputs + step_inputs(form) - 1) / step_inputs(form); }
@@ -36,24 +39,32 @@ constexpr int64_t panel_bytes(Form form, int64_t inputs) { return steps_of(form,
 constexpr int64_t panels_of(int64_t outputs) { return (outputs + PANEL_OUTPUTS - 1) / PANEL_OUTPUTS; }
 
 // A weight in panels.
-// data: [panels][panel_bytes]. scales: none for BFLOAT16; bfloat16 [panels][inputs / group_size][32] for INT4; float32
-// [panels][32] for INT8 and QUADS. code_sums: for QUADS, each output's sum of codes, int32 [panels][32]. bias: float32
-// [panels][32], or none.
+// data: [panels][panel_bytes]. scales: none for BFLOAT16; [panels][groups][32] for forms with groups, bfloat16 or, where
+// half_scales is not 0, float16; float32 [panels][32] for INT8 and QUADS. zeros: what is taken off each code of a group,
+// [panels][groups][32], uint8 in 0..16 for INT4 and int8 for INT8_GROUPS; or none: 8 and 0. code_sums: for QUADS, each
+// output's sum of codes, int32 [panels][32]. bias: float32 [panels][32], or none.
+// group_size: a multiple of 8, or all inputs.
 struct PanelWeight {
     Form form;
+    int32_t half_scales;
     const uint8_t* data;
-    const void* scales;
+    const void *scales, *zeros;
     const int32_t* code_sums;
     const float* bias;
     int64_t inputs, outputs, group_size;
 
     int64_t panels() const { return panels_of(outputs); }
+    int64_t groups() const { return inputs / group_size; }
     const uint8_t* panel(int64_t index) const { return data + index * panel_bytes(form, inputs); }
     const float* output_scales(int64_t index) const {
         return static_cast<const float*>(scales) + index * PANEL_OUTPUTS;
     }
-    const BFloat16* group_scales(int64_t index) const {
-        return static_cast<const BFloat16*>(scales) + index * (inputs / group_size) * PANEL_OUTPUTS;
+    // Both have 16 bits.
+    const void* group_scales(int64_t index) const {
+        return static_cast<const BFloat16*>(scales) + index * groups() * PANEL_OUTPUTS;
+    }
+    const void* group_zeros(int64_t index) const {
+        return zeros == nullptr ? nullptr : static_cast<const uint8_t*>(zeros) + index * groups() * PANEL_OUTPUTS;
     }
 };
 
