@@ -45,10 +45,9 @@ void multiply_groups(int64_t rows, int64_t outputs) {
     for (const Form form : {Form::INT4, Form::INT8_GROUPS}) {
         for (const bool zeros : {false, true}) {
             for (const bool half_scales : {false, true}) {
-                for (const int64_t group_size : {8, 64}) {
-                    multiply(form, rows, 3 * group_size, outputs, group_size, {zeros, half_scales});
-                }
-                for (const int64_t inputs : {1, 7, 66}) multiply(form, rows, inputs, outputs, inputs, {zeros, half_scales});
+                const Groups groups{zeros, half_scales};
+                multiply(form, rows, 24, outputs, 8, groups);
+                for (const int64_t inputs : {7, 66}) multiply(form, rows, inputs, outputs, inputs, groups);
             }
         }
     }

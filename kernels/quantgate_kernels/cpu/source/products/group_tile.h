@@ -16,9 +16,26 @@
 
 namespace quantgate {
 
-// The groups of a panel. scales: [count][32]. zeros: [count][32], or none. steps: of each group.
+// Scales of a panel's groups, [groups][32]. Which of the two types they have is asked once a group, and not compiled into
+// every tile: that is far from the inner loop, and a tile takes time to compile.
+struct GroupScales {
+    const uint16_t* numbers;
+    bool half;
+
+    // Of the group that is pointed to.
+    QUANTGATE_INLINED Lanes load(int unit) const {
+        const uint16_t* from = numbers + unit * LANES;
+        return half ? quantgate::load(reinterpret_cast<const Float16*>(from))
+                    : quantgate::load(reinterpret_cast<const BFloat16*>(from));
+    }
+
+    QUANTGATE_INLINED void advance() { numbers += PANEL_OUTPUTS; }
+};
+
+// The groups of a panel. zeros: [count][32], or none. steps: of each group.
 struct PanelGroups {
-    const void *scales, *zeros;
+    GroupScales scales;
+    const void* zeros;
     int64_t count, steps;
 };
 
@@ -38,11 +55,11 @@ QUANTGATE_INLINED void add_pair(const Codes& codes, const TileInputs<ROWS>& rows
 }
 
 // Adds a group's partial sums times its scales to the sums; those of the first group are the sums so far.
-template <class Scale, int PARTS, int ROWS>
-QUANTGATE_INLINED void add_group(const Lanes (&partial)[PARTS][ROWS][PANEL_UNITS], const Scale* scales, bool first,
+template <int PARTS, int ROWS>
+QUANTGATE_INLINED void add_group(const Lanes (&partial)[PARTS][ROWS][PANEL_UNITS], const GroupScales& scales, bool first,
                                  Lanes* sums) {
     for (int unit = 0; unit < PANEL_UNITS; ++unit) {
-        const Lanes unit_scales = load(scales + unit * LANES);
+        const Lanes unit_scales = scales.load(unit);
         for (int row = 0; row < ROWS; ++row) {
             Lanes sum = partial[0][row][unit];
             for (int part = 1; part < PARTS; ++part) sum += partial[part][row][unit];
@@ -52,16 +69,18 @@ QUANTGATE_INLINED void add_group(const Lanes (&partial)[PARTS][ROWS][PANEL_UNITS
     }
 }
 
-template <class Codes, class Scale, bool ONCE, int ROWS>
+template <class Codes, bool ONCE, int ROWS>
 void add_panel_groups(const uint8_t* panel, const PanelGroups& groups, const uint8_t* inputs, int64_t row_bytes,
                       Ahead ahead, Lanes* sums) {
     constexpr int PARTS = partial_sums(ROWS);
-    const auto* scales = static_cast<const Scale*>(groups.scales);
+    GroupScales scales = groups.scales;
+    const uint16_t* const begin = scales.numbers;
+    const uint16_t* const end = begin + groups.count * PANEL_OUTPUTS;
     const void* const zeros = groups.zeros;
-    const int64_t count = groups.count, steps = groups.steps;
+    const int64_t steps = groups.steps;
     Codes codes;
     TileInputs<ROWS> rows(inputs, row_bytes);
-    for (int64_t group = 0; group < count; ++group) {
+    for (int64_t group = 0; scales.numbers != end; ++group, scales.advance()) {
         codes.begin_group(zeros, group);
         Lanes partial[PARTS][ROWS][PANEL_UNITS] = {};
         for (int64_t step = 0; step < steps; ++step, panel += step_bytes(Codes::FORM)) {
@@ -73,18 +92,20 @@ void add_panel_groups(const uint8_t* panel, const PanelGroups& groups, const uin
             add_pair<3>(codes, rows, partial);
             rows.advance(16);
         }
-        add_group(partial, scales + group * PANEL_OUTPUTS, group == 0, sums);
+        add_group(partial, scales, scales.numbers == begin, sums);
     }
 }
 
 // Of a panel whose codes are expanded, their zeros taken off; a step is one pair.
-template <class Scale, int ROWS>
+template <int ROWS>
 void add_expanded_groups(const uint8_t* pairs, const PanelGroups& groups, const uint8_t* inputs, int64_t row_bytes,
                          Ahead ahead, Lanes* sums) {
-    const auto* scales = static_cast<const Scale*>(groups.scales);
-    const int64_t count = groups.count, steps = groups.steps;
+    GroupScales scales = groups.scales;
+    const uint16_t* const begin = scales.numbers;
+    const uint16_t* const end = begin + groups.count * PANEL_OUTPUTS;
+    const int64_t steps = groups.steps;
     TileInputs<ROWS> rows(inputs, row_bytes);
-    for (int64_t group = 0; group < count; ++group) {
+    for (; scales.numbers != end; scales.advance()) {
         Lanes partial[1][ROWS][PANEL_UNITS] = {};
         for (int64_t step = 0; step < steps; ++step, pairs += step_bytes(Form::BFLOAT16)) {
             ahead.fetch<Form::BFLOAT16, false>(pairs);
@@ -97,7 +118,7 @@ void add_expanded_groups(const uint8_t* pairs, const PanelGroups& groups, const 
             }
             rows.advance(4);
         }
-        add_group(partial, scales + group * PANEL_OUTPUTS, group == 0, sums);
+        add_group(partial, scales, scales.numbers == begin, sums);
     }
 }
 
