@@ -23,11 +23,12 @@ def open_bundled_arm(
     perturbation: WeightPerturbation | None,
     timeout_s: float | None,
 ) -> OpenedArm:
-    """timeout_s: how long a client waits for its answer.
+    """model: the suite's, of which the arm's own model, if it has one, is a build. timeout_s: how long a client waits.
 
     Raises ModelError or ConfigurationError where the model, the scheme or a setting is wrong.
     """
-    loaded = load_engine(model, arm.scheme, engine, kv_dtype=arm.kv_dtype, perturbation=perturbation)
+    own = arm.model or model
+    loaded = load_engine(own, arm.scheme, engine, kv_dtype=arm.kv_dtype, perturbation=perturbation)
     llm, info = loaded.llm, loaded.llm.info
     target = BundledEngineTarget(
         llm,
@@ -35,7 +36,9 @@ def open_bundled_arm(
         role=arm.role,
         core=loaded.core,
         timeout_s=timeout_s,
-        step_work=decoder_work(read_decoder_config(resolve_model(model).path), info),
+        notes=() if arm.model is None else (f"its weights are {info.name} (SHA-256 {info.weights_sha256[:12]})",),
+        step_work=decoder_work(read_decoder_config(resolve_model(own).path), info),
+        model=resolve_model(model).name,
     )
     return OpenedArm(
         config=arm,

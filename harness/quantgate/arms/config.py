@@ -21,8 +21,8 @@ _ID = r"^[A-Za-z0-9._-]*$"
 class BundledArmConfig(BaseModel):
     """One precision of the suite's model on the bundled engine, weights and KV cache. The id defaults to the scheme.
 
-    scheme: of all linear layers, or a map with exceptions by name; its id defaults to `mixed`. kv_dtype: null takes
-    that of the suite's engine.
+    scheme: of all linear layers, or a map with exceptions by name; its id defaults to `mixed`. model: a checkpoint of
+    its own, made of the suite's model. kv_dtype: null takes that of the suite's engine.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -34,6 +34,7 @@ class BundledArmConfig(BaseModel):
     )
     id: str = Field("", pattern=_ID)
     role: Literal["baseline", "candidate"] = "candidate"
+    model: str | None = Field(None, min_length=1, description="a quantized build of the suite's model; null: itself")
     kv_dtype: KVDtypeName | None = None
 
     @field_validator("scheme", mode="before")

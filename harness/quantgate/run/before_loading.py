@@ -58,6 +58,8 @@ def _foreknown(plan: ArmPlan) -> _Foreknown:
     bundled = [arm for arm in plan.arms if isinstance(arm, BundledArmConfig)]
     for arm in bundled:
         find_schemes(arm.scheme)
+        if arm.model is not None:
+            resolve_model(arm.model)
     if not bundled or plan.model is None:
         return _Foreknown(load_tokenizer(plan.tokenizer) if plan.tokenizer else None, None)
     config = plan.engine.to_engine_config()

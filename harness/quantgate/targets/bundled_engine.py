@@ -26,6 +26,7 @@ class BundledEngineTarget:
 
     core: what serves requests with the LLM, where that is more than its own engine (pools behind a router). timeout_s:
     how long a client waits for an answer. step_work: what its steps must at least read and compute, for their bound.
+    model: what it is a build of, where its weights are a checkpoint of another name.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class BundledEngineTarget:
         timeout_s: float | None = None,
         notes: tuple[str, ...] = (),
         step_work: DecoderWork | None = None,
+        model: str | None = None,
     ) -> None:
         self._llm = llm
         self._engine = AsyncLLM(core or llm)
@@ -45,6 +47,7 @@ class BundledEngineTarget:
         self._role = role
         self._notes = notes
         self._step_work = step_work
+        self._model = model or llm.info.name
         self._energy = TurnEnergy(llm.device_joules)
         self._terms = EngineTerms(self._engine.slo_classes, timeout_s)
 
@@ -56,7 +59,7 @@ class BundledEngineTarget:
             arm_id=self._arm_id,
             role=self._role,
             target=BUNDLED_ENGINE,
-            model=info.name,
+            model=self._model,
             scheme=info.scheme,
             kv_dtype=info.kv_dtype,
             compute_dtype=info.compute_dtype,
