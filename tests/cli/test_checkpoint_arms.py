@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from tests.cli.tiny_suite import write_tiny_suite
-from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 from typer.testing import CliRunner
 
 from quantgate.cli.main import app, run_command
@@ -39,7 +38,7 @@ def test_a_checkpoint_is_judged_as_a_build_of_the_suites_model(
     policy.write_text(policy.read_text() + "must_match: [model, tokenizer_fingerprint]\n")
     assert run(suite, tmp_path, monkeypatch) == 0, capsys.readouterr().err
     [folder] = (tmp_path / "results").iterdir()
-    arms: dict[str, Any] = {arm["arm_id"]: arm for arm in json.loads((folder / "manifest.json").read_text())["arms"]}
+    arms: dict[str, Any] = {arm["arm_id"]: arm for arm in json.loads((folder / "run.json").read_text())["arms"]}
     assert arms["candidate"]["scheme"] == "stored"
     assert arms["candidate"]["model"] == arms["fp32"]["model"] == "model"
     assert any("its weights are" in note for note in arms["candidate"]["notes"])
@@ -51,7 +50,9 @@ def test_a_checkpoint_that_reads_text_otherwise_is_not_compared(
 ) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(policy.read_text() + "must_match: [model, tokenizer_fingerprint]\n")
-    save_tiny_tokenizer(tmp_path / "built", vocab_size=200)
+    tokenizer = tmp_path / "built" / "tokenizer.json"
+    # One token for any text without the words of the vocabulary, where the suite's model has one for each word.
+    tokenizer.write_text(json.dumps(json.loads(tokenizer.read_text()) | {"pre_tokenizer": None}))
     (tmp_path / "built" / "quantgate.json").unlink()
     assert run(suite, tmp_path, monkeypatch) != 0
     assert "tokenizer" in capsys.readouterr().err

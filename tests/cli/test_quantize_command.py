@@ -12,10 +12,8 @@ from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 from typer.testing import CliRunner
 
 from quantgate.cli.main import app
-from quantgate.quantizing.evaluation_passages import evaluation_passages
 from quantgate_engine import LLM
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.quant.calibration.passages import passage_hashes
 
 
 @pytest.fixture
@@ -74,14 +72,10 @@ def test_wrong_settings_are_one_sentence(arguments: list[str], words: str, model
 
 
 def test_text_that_a_model_is_judged_by_is_refused(model: Path, tmp_path: Path) -> None:
-    forbidden = evaluation_passages()
-    assert len(forbidden) > 10_000
-    task = Path("suites/tasks/rag.yaml").read_text()
-    words = task.split("\n")
-    line = max(words, key=len)
-    assert passage_hashes(line) & forbidden
+    sentence = "My budget is 100 euros. Mention my budget of 100 euros each time."
+    assert sentence in (Path(__file__).parents[2] / "suites/tasks/multi_turn.yaml").read_text()
     text = tmp_path / "text.txt"
-    text.write_text(line * 40)
+    text.write_text(f"Before it: {sentence} After it.\n" * 40)
     found = quantize(model, "--scheme", "int4-g32-gptq", "--out", tmp_path / "out", "--text", text)
     assert isinstance(found.exception, ConfigurationError)
     assert "with what the model is judged by" in str(found.exception)

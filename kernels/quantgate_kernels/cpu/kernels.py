@@ -14,7 +14,7 @@ from quantgate_kernels.cpu.decoder_step import CpuStepProgram
 from quantgate_kernels.cpu.operations import CpuOperations
 from quantgate_kernels.cpu.panel_products import PanelProducts
 from quantgate_kernels.cpu.panels import has_panels, pack, rows_of_panels
-from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights, TableWeight
+from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights, Projection, TableWeight
 from quantgate_kernels.panel_weight import PanelWeight
 from quantgate_kernels.step_program import StepProgram
 from quantgate_kernels.types import DenseWeight, LinearWeight, ReorderedWeight, StoredWeight
@@ -56,8 +56,7 @@ class CpuKernels(CpuOperations):
     @override
     def step_program(self, weights: DecoderWeights, shape: DecoderShape, angles: Angles) -> StepProgram | None:
         functions = self._functions[torch.bfloat16].step
-        multiplied = [weights.head, *(projection.weight for projection in weights.projections())]
-        in_panels = all(isinstance(weight, PanelWeight) for weight in multiplied)
+        in_panels = isinstance(weights.head, PanelWeight) and all(map(_in_panels, weights.projections()))
         if functions is None or not in_panels or weights.final_norm.dtype != torch.bfloat16:
             return None
         for label in sorted({projection.weight.label for projection in weights.projections()}):
@@ -82,3 +81,8 @@ class CpuKernels(CpuOperations):
             return super().head(x, weight, exact=exact)
         self.paths["head"] = PANEL_PATH
         return self._products.logits(x, weight)
+
+
+def _in_panels(projection: Projection) -> bool:
+    weight = projection.weight
+    return isinstance(weight.weight if isinstance(weight, ReorderedWeight) else weight, PanelWeight)
