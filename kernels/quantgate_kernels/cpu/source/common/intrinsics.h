@@ -1,8 +1,19 @@
-// Which of the processor's own instructions the kernels may use, decided when they are compiled.
+// Which of the processor's own instructions the kernels may use, decided when they are compiled: those of the widest registers.
 #pragma once
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #define QUANTGATE_AVX512 1
+#define QUANTGATE_AVX2 0
+#else
+#define QUANTGATE_AVX512 0
+#if defined(__AVX2__)
+#define QUANTGATE_AVX2 1
+#else
+#define QUANTGATE_AVX2 0
+#endif
+#endif
+
+#if QUANTGATE_AVX512 || QUANTGATE_AVX2
 // GCC 12's own headers start some intrinsics from a register that is not set, and warn of it where they are inlined.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -13,8 +24,6 @@
 #else
 #include <immintrin.h>
 #endif
-#else
-#define QUANTGATE_AVX512 0
 #endif
 
 #if QUANTGATE_AVX512 && defined(__AVX512BF16__)

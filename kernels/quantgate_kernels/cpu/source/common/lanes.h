@@ -1,25 +1,83 @@
-// Sixteen float32 numbers as one value, by the vector types that GCC and Clang have on every processor: one register
-// with AVX-512, two with AVX2, four on Arm. Used where the compilers' own vectorisation falls short.
+// Sixteen numbers of 32 bits as one value: one register with AVX-512, two with AVX2, four on Arm. Used where the compilers'
+// own vectorisation falls short.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
+#include "common/intrinsics.h"
+#if !QUANTGATE_AVX512
+#include "common/parts.h"
+#endif
+
 namespace quantgate {
 
 constexpr int64_t LANES = 16;
 
-typedef float Lanes __attribute__((vector_size(4 * LANES)));
 typedef float EightLanes __attribute__((vector_size(32)));
 typedef float FourLanes __attribute__((vector_size(16)));
 
-inline Lanes load(const float* from) {
+#if QUANTGATE_AVX512
+
+typedef float Lanes __attribute__((vector_size(4 * LANES)));
+typedef int32_t IntLanes __attribute__((vector_size(4 * LANES)));
+typedef uint32_t BitLanes __attribute__((vector_size(4 * LANES)));
+
+QUANTGATE_INLINED Lanes load(const float* from) {
     Lanes lanes;
     std::memcpy(&lanes, from, sizeof lanes);
     return lanes;
 }
 
-inline void store(const Lanes& lanes, float* to) { std::memcpy(to, &lanes, sizeof lanes); }
+QUANTGATE_INLINED BitLanes load_bits(const void* from) {
+    BitLanes lanes;
+    std::memcpy(&lanes, from, sizeof lanes);
+    return lanes;
+}
+
+QUANTGATE_INLINED void store(const Lanes& lanes, float* to) { std::memcpy(to, &lanes, sizeof lanes); }
+QUANTGATE_INLINED void store_bits(const BitLanes& lanes, void* to) { std::memcpy(to, &lanes, sizeof lanes); }
+
+QUANTGATE_INLINED BitLanes bits_of(const IntLanes& numbers) { return (BitLanes)numbers; }
+QUANTGATE_INLINED IntLanes ints_of_bits(const BitLanes& bits) { return (IntLanes)bits; }
+QUANTGATE_INLINED BitLanes bits_of(const Lanes& numbers) { return (BitLanes)numbers; }
+QUANTGATE_INLINED Lanes floats_of_bits(const BitLanes& bits) { return (Lanes)bits; }
+QUANTGATE_INLINED Lanes to_float(const IntLanes& numbers) { return __builtin_convertvector(numbers, Lanes); }
+
+// Sixteen numbers of fewer bits.
+template <class Narrow>
+QUANTGATE_INLINED IntLanes load_widened(const Narrow* from) {
+    typedef Narrow Narrows __attribute__((vector_size(LANES * sizeof(Narrow))));
+    Narrows numbers;
+    std::memcpy(&numbers, from, sizeof numbers);
+    return __builtin_convertvector(numbers, IntLanes);
+}
+
+#else
+
+using Lanes = Parts<float>;
+using IntLanes = Parts<int32_t>;
+using BitLanes = Parts<uint32_t>;
+
+QUANTGATE_INLINED Lanes load(const float* from) { return load_parts<float>(from); }
+QUANTGATE_INLINED BitLanes load_bits(const void* from) { return load_parts<uint32_t>(from); }
+QUANTGATE_INLINED void store(const Lanes& lanes, float* to) { store_parts(lanes, to); }
+QUANTGATE_INLINED void store_bits(const BitLanes& lanes, void* to) { store_parts(lanes, to); }
+
+QUANTGATE_INLINED BitLanes bits_of(const IntLanes& numbers) { return parts_of_bits<uint32_t>(numbers); }
+QUANTGATE_INLINED IntLanes ints_of_bits(const BitLanes& bits) { return parts_of_bits<int32_t>(bits); }
+QUANTGATE_INLINED BitLanes bits_of(const Lanes& numbers) { return parts_of_bits<uint32_t>(numbers); }
+QUANTGATE_INLINED Lanes floats_of_bits(const BitLanes& bits) { return parts_of_bits<float>(bits); }
+QUANTGATE_INLINED Lanes to_float(const IntLanes& numbers) {
+    return parts<float>([&](int64_t part) { return __builtin_convertvector(numbers.of[part], Lanes::Part); });
+}
+
+template <class Narrow>
+QUANTGATE_INLINED IntLanes load_widened(const Narrow* from) {
+    return widened<int32_t>(from);
+}
+
+#endif
 
 // The sum of all lanes, by halves.
 inline float sum_of(const Lanes& lanes) {

@@ -5,49 +5,45 @@
 #include <cstdint>
 
 #include "common/intrinsics.h"
+#include "products/code_pairs.h"
+#include "products/nibble_pairs.h"
 #include "products/panels.h"
-#include "products/unit_math.h"
 
 namespace quantgate {
 
 struct Nibbles {
     static constexpr Form FORM = Form::INT4;
-    const BitLanes table = load_bits(NIBBLES.of);
-    BitLanes words[PANEL_UNITS];
+    NibblePairs units[PANEL_UNITS];
 
     QUANTGATE_INLINED void begin_group(const void*, int64_t) {}
 
     QUANTGATE_INLINED void load(const uint8_t* step) {
-        for (int unit = 0; unit < PANEL_UNITS; ++unit) words[unit] = load_bits(step + 64 * unit);
+        for (int unit = 0; unit < PANEL_UNITS; ++unit) units[unit].load(step + 64 * unit);
     }
 
     template <int PAIR>
     QUANTGATE_INLINED BitLanes pairs(int unit) const {
-        return pairs_of_nibbles<PAIR>(words[unit], table);
+        return units[unit].template pairs<PAIR>();
     }
 };
 
 struct NibblesLessZeros {
     static constexpr Form FORM = Form::INT4;
-    const BitLanes table = load_bits(DIFFERENCES.of);
-    BitLanes zeros[PANEL_UNITS];
-    NibbleDifferences bytes[PANEL_UNITS];
+    NibblePairsLessZeros units[PANEL_UNITS];
 
     // of_panel: uint8 [groups][32].
     QUANTGATE_INLINED void begin_group(const void* of_panel, int64_t group) {
         const auto* of_group = static_cast<const uint8_t*>(of_panel) + group * PANEL_OUTPUTS;
-        for (int unit = 0; unit < PANEL_UNITS; ++unit) zeros[unit] = load_nibble_zeros(of_group + unit * LANES);
+        for (int unit = 0; unit < PANEL_UNITS; ++unit) units[unit].load_zeros(of_group + unit * LANES);
     }
 
     QUANTGATE_INLINED void load(const uint8_t* step) {
-        for (int unit = 0; unit < PANEL_UNITS; ++unit) {
-            bytes[unit] = nibbles_less_zeros(load_bits(step + 64 * unit), zeros[unit]);
-        }
+        for (int unit = 0; unit < PANEL_UNITS; ++unit) units[unit].load(step + 64 * unit);
     }
 
     template <int PAIR>
     QUANTGATE_INLINED BitLanes pairs(int unit) const {
-        return pairs_of_differences<PAIR>(bytes[unit], table);
+        return units[unit].template pairs<PAIR>();
     }
 };
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include "products/group_codes.h"
 #include "products/panel_tile.h"
@@ -15,8 +14,7 @@ constexpr bool expandable(Form form) { return form == Form::INT8 || has_groups(f
 template <int PAIR, class Codes>
 QUANTGATE_INLINED uint8_t* put_pair(const Codes& codes, uint8_t* pairs) {
     for (int unit = 0; unit < PANEL_UNITS; ++unit, pairs += sizeof(BitLanes)) {
-        const BitLanes expanded = codes.template pairs<PAIR>(unit);
-        std::memcpy(pairs, &expanded, sizeof expanded);
+        store_bits(codes.template pairs<PAIR>(unit), pairs);
     }
     return pairs;
 }
@@ -52,8 +50,7 @@ inline void expand_panel(const PanelWeight& weight, int64_t panel, uint8_t* pair
     const uint8_t* codes = weight.panel(panel);
     const int64_t units = steps_of(Form::INT8, weight.inputs) * PANEL_UNITS;
     for (int64_t unit = 0; unit < units; ++unit, codes += 2 * LANES, pairs += sizeof(BitLanes)) {
-        const BitLanes expanded = pairs_of_codes(reinterpret_cast<const int8_t*>(codes));
-        std::memcpy(pairs, &expanded, sizeof expanded);
+        store_bits(pairs_of_codes(reinterpret_cast<const int8_t*>(codes)), pairs);
     }
 }
 

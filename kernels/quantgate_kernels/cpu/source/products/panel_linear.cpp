@@ -1,5 +1,5 @@
 // A product of rows with a weight in panels, alone: x [rows, inputs] -> out [rows, outputs].
-// Bound: reads the panels once for every tile of 12 rows from a cache that holds one panel, and from memory once.
+// Bound: reads the panels once for every tile of rows from a cache that holds one panel, and from memory once.
 #include <algorithm>
 #include <cstring>
 #include <vector>

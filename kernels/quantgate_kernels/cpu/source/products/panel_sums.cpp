@@ -9,8 +9,6 @@
 namespace quantgate {
 namespace {
 
-static_assert(MOST_ROWS_AT_ONCE == MOST_TILE_ROWS);
-
 using PairTile = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, Ahead, Lanes*);
 using QuadTile = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, Ahead, IntLanes*);
 
@@ -29,7 +27,7 @@ constexpr auto INT8_TILES = pair_tiles<Form::INT8>(RowCounts{});
 constexpr auto QUAD_TILES = quad_tiles(RowCounts{});
 
 // From so many rows on it pays to expand a panel once: four or more tiles then read it.
-constexpr int64_t ROWS_WORTH_EXPANDING = 37;
+constexpr int64_t ROWS_WORTH_EXPANDING = 3 * MOST_TILE_ROWS + 1;
 // A larger panel would not stay in a near cache.
 constexpr int64_t MOST_EXPANDED_BYTES = 256 * 1024;
 
@@ -63,7 +61,7 @@ void scale_codes(const IntLanes (*exact)[PANEL_UNITS], const float* scales, cons
         const BitLanes added = load_bits(code_sums + unit * LANES) * 128;
         const Lanes output_scales = load(scales + unit * LANES);
         for (int64_t row = 0; row < rows; ++row) {
-            const Lanes sum = __builtin_convertvector((IntLanes)((BitLanes)exact[row][unit] - added), Lanes);
+            const Lanes sum = to_float(ints_of_bits(bits_of(exact[row][unit]) - added));
             sums[row][unit] = sum * (output_scales * row_scales[row]);
         }
     }
@@ -103,7 +101,7 @@ void panel_sums(const ReadPanel& panel, const InputRows& inputs, int64_t first_r
             group_sums(panel, numbers, row_bytes, rows, ahead, *sums);
             break;
         case Form::QUADS: {
-            IntLanes exact[MOST_ROWS_AT_ONCE][PANEL_UNITS];
+            IntLanes exact[MOST_TILE_ROWS][PANEL_UNITS];
             QUAD_TILES.of(rows, ahead)(panel.data, steps, numbers, row_bytes, ahead, *exact);
             scale_codes(exact, weight.output_scales(panel.index), weight.code_sums + panel.index * PANEL_OUTPUTS,
                         inputs.scales + first_row, rows, sums);

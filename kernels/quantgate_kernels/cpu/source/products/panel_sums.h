@@ -7,8 +7,6 @@
 
 namespace quantgate {
 
-constexpr int64_t MOST_ROWS_AT_ONCE = 12;
-
 // A panel as its tiles read it. form: that of what data points to. next: the panel after it, as it is stored.
 struct ReadPanel {
     const PanelWeight& weight;
@@ -30,7 +28,7 @@ struct ReadPanel {
 // place that this thread's next panel takes.
 ReadPanel read_panel(const PanelWeight& weight, int64_t panel, int64_t rows);
 
-// sums: [rows][32 outputs], scaled and with the bias added; 1 <= rows <= MOST_ROWS_AT_ONCE.
+// sums: [rows][32 outputs], scaled and with the bias added; 1 <= rows <= MOST_TILE_ROWS.
 void panel_sums(const ReadPanel& panel, const InputRows& inputs, int64_t first_row, int64_t rows, const Ahead& ahead,
                 Lanes (*sums)[PANEL_UNITS]);
 
@@ -39,9 +37,9 @@ void panel_sums(const ReadPanel& panel, const InputRows& inputs, int64_t first_r
 template <class Finish>
 void multiply_panel(const PanelWeight& weight, int64_t panel, const InputRows& inputs, int64_t first, int64_t last,
                     const Finish& finish) {
-    const int64_t count = last - first, tiles = (count + MOST_ROWS_AT_ONCE - 1) / MOST_ROWS_AT_ONCE;
+    const int64_t count = last - first, tiles = (count + MOST_TILE_ROWS - 1) / MOST_TILE_ROWS;
     const ReadPanel read = read_panel(weight, panel, count);
-    Lanes sums[MOST_ROWS_AT_ONCE][PANEL_UNITS];
+    Lanes sums[MOST_TILE_ROWS][PANEL_UNITS];
     for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t begin = first + count * tile / tiles, end = first + count * (tile + 1) / tiles;
         panel_sums(read, inputs, begin, end - begin, read.ahead(tile, tiles), sums);

@@ -7,13 +7,11 @@
 
 #include "common/intrinsics.h"
 #include "products/ahead.h"
+#include "products/code_pairs.h"
 #include "products/panels.h"
 #include "products/unit_math.h"
 
 namespace quantgate {
-
-// With 12 rows, 24 registers hold sums; weights and inputs take what is left of 32.
-constexpr int MOST_TILE_ROWS = 12;
 
 // Inputs of the tile's rows. Every third row has a pointer, and the two after it stand at the same distance from it: a
 // pointer for each row would be more than the processor has registers for.
@@ -122,9 +120,9 @@ void add_panel_quads(const uint8_t* panel, int64_t steps, const uint8_t* inputs,
     }
     for (int row = 0; row < ROWS; ++row) {
         for (int unit = 0; unit < PANEL_UNITS; ++unit) {
-            auto sum = (BitLanes)partial[0][row][unit];
-            for (int part = 1; part < PARTS; ++part) sum += (BitLanes)partial[part][row][unit];
-            sums[row * PANEL_UNITS + unit] = (IntLanes)sum;
+            BitLanes sum = bits_of(partial[0][row][unit]);
+            for (int part = 1; part < PARTS; ++part) sum += bits_of(partial[part][row][unit]);
+            sums[row * PANEL_UNITS + unit] = ints_of_bits(sum);
         }
     }
 }

@@ -1,5 +1,5 @@
 // The best token of each row, without writing logits out.
-// Bound: reads the head once for every 12 rows; for few rows, the screen's half of it instead, and the panels that it
+// Bound: reads the head once for every tile of rows; for few rows, the screen's half of it instead, and the panels that it
 // leaves.
 #pragma once
 

@@ -4,7 +4,7 @@
 // Rows whose output nobody reads end in the last layer once their keys and values are written: of a prompt, that is all
 // but the last.
 // The residual stays in float32; what products multiply is rounded to bfloat16, as the layers computed one by one do.
-// Bound: reads every weight once for each 12 rows (from memory once), and each sequence's keys and values once.
+// Bound: reads every weight once for each tile of rows (from memory once), and each sequence's keys and values once.
 #include <algorithm>
 
 #include "common/team.h"

@@ -1,5 +1,5 @@
 // The final norm and the head, for rows that are sampled: logits in float32, or only the best token of each row.
-// Bound: reads the head once for every 12 rows; best tokens as best_tokens.h says.
+// Bound: reads the head once for every tile of rows; best tokens as best_tokens.h says.
 #include "common/team.h"
 #include "step/best_tokens.h"
 #include "step/finishes.h"
