@@ -10,8 +10,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import multiprocessing
+import os
+import signal
 import sys
 import tempfile
+import threading
 import traceback
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -27,7 +30,7 @@ def main(architecture: str, kernel: str = "") -> int:
     """A process for each processor: a kernel compiles on one alone. Forked, they need not import torch and Triton."""
     failed = False
     every = [*cases(), *linear_cases()]
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork"), initializer=_follow_parent) as pool:
         try:
             for done, kernels in enumerate(pool.map(partial(_inspect, architecture, kernel), every), start=1):
                 for inspected in kernels:
@@ -40,7 +43,28 @@ def main(architecture: str, kernel: str = "") -> int:
                 "TRITON_CACHE_DIR and TMPDIR choose other folders\n"
             )
             return 2
+        except KeyboardInterrupt:
+            for worker in multiprocessing.active_children():
+                worker.kill()
+            return 128 + signal.SIGINT
     return int(failed)
+
+
+def _follow_parent() -> None:
+    """In a worker: an interrupt is the parent's alone to answer, and with it, however it ends, the worker ends.
+
+    Ctrl-C reaches all processes. A worker that it ended while it held the lock of the pool's queue would leave the
+    others waiting for ever.
+    """
+
+    def wait_for_its_end() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=wait_for_its_end, daemon=True).start()
 
 
 def _inspect(architecture: str, kernel: str, case: Case) -> list[Inspected] | list[Failed]:
