@@ -16,6 +16,7 @@ from quantgate_engine.engine import EngineCore
 from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.compute_thread import on_compute_thread, repeat_on_compute_thread
 from quantgate_engine.outputs import RequestOutput, times_of
+from quantgate_engine.preparation import Preparation
 from quantgate_engine.prompts import Prompt, encode_prompt
 from quantgate_engine.request import TRANSITIONS, AbortCause, FinishReason, Request, RequestState
 from quantgate_engine.sampling_params import SamplingParams
@@ -41,6 +42,7 @@ class LLM:
     config: the engine's settings; or give its fields as keywords (`max_active_requests=16`), not both.
     clock: where the engine reads the time (the machine's monotonic clock by default).
     perturbation: planted noise on the weights, to prove that a regression is seen.
+    preparation: what schemes that quantize a model once and into the cache (`int4-g64-gptq`, ...) are to know and tell.
 
     Raises ModelError or ConfigurationError where the model, the scheme or a setting is wrong.
     """
@@ -53,15 +55,17 @@ class LLM:
         *,
         clock: Clock | None = None,
         perturbation: WeightPerturbation | None = None,
+        preparation: Preparation | None = None,
         **config_fields: Any,
     ) -> None:
         # Here, not at the top: torch takes seconds to import, and `import quantgate_engine` must not.
         from quantgate_engine.executor.pinned import PinnedExecutor
         from quantgate_engine.executor.torch_executor import TorchExecutor
         from quantgate_engine.model.catalog import resolve_model
+        from quantgate_engine.prepared_model import prepared_model
 
         self.config = _settings(config, config_fields)
-        self._folder = resolve_model(model)
+        self._folder = prepared_model(resolve_model(model), scheme, preparation or Preparation())
         self._executor = PinnedExecutor(
             on_compute_thread(lambda: TorchExecutor.load(self._folder, scheme, self.config, perturbation=perturbation))
         )

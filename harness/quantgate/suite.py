@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from quantgate.arm_life.settings import COMMAND_FIELD
 from quantgate.arms.config import ArmConfig, BundledArmConfig, OpenAIArmConfig
 from quantgate.engine_settings.engine import EngineSettings
 from quantgate.placed_error import PlacedError
+from quantgate.problem import first_problem
 from quantgate.quality.config import QualityConfig
 from quantgate.traces.import_settings import OtherParts
 from quantgate.validation import load_yaml_model
 from quantgate.workload.blocks import USUAL_BLOCKS
 from quantgate.workload.transforms import WorkloadTransform
+from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.shown import shown, shown_name
 
 SUITE_SCHEMA: Literal["quantgate.suite/1"] = "quantgate.suite/1"
@@ -165,6 +168,18 @@ class LoadedSuite:
         """The suite with another model or seed; None keeps what it says."""
         changes = {key: value for key, value in (("model", model), ("seed", seed)) if value is not None}
         return replace(self, suite=self.suite.model_copy(update=changes))
+
+    def with_schemes(self, schemes: Sequence[str]) -> LoadedSuite:
+        """The suite with builds of its model for arms, the baseline's scheme first.
+
+        Raises ConfigurationError where they are not two or more, each with a name of its own, or there is no model.
+        """
+        arms = [{"scheme": name, "role": "candidate" if place else "baseline"} for place, name in enumerate(schemes)]
+        data = {name: getattr(self.suite, name) for name in Suite.model_fields} | {"arms": arms}
+        try:
+            return replace(self, suite=Suite.model_validate(data))
+        except ValidationError as error:
+            raise ConfigurationError(f"--schemes: {first_problem(error, data, Suite).message}.") from error
 
 
 def load_suite(path: Path) -> LoadedSuite:

@@ -7,7 +7,8 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,22 +17,37 @@ from quantgate_engine.errors import ConfigurationError, RunError
 _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY})
 _NOT_A_PLACE = frozenset({errno.ENOENT, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL})
 """A path under /proc, a loop of links, a name too long: no folder can be made there, whoever asks."""
+_POLL_SECONDS = 0.2
 
 
 @contextmanager
-def locked(target: Path) -> Iterator[None]:
+def locked(target: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Holds the lock of `target`: a second process waits here until the first is done with it.
 
+    waiting: called again and again while another one holds it; what it raises ends the waiting.
     The lock is the kernel's, so that a killed process leaves none behind.
     """
     with disk_errors_explained(target, _NOT_A_PLACE):
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(target.parent / f".{target.name}.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if waiting is None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        else:
+            while not _has_locked(descriptor):
+                waiting()
+                time.sleep(_POLL_SECONDS)
         yield
     finally:
         os.close(descriptor)
+
+
+def _has_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

@@ -137,20 +137,19 @@ def linear_layers(
     perturbation: WeightPerturbation | None,
 ) -> LinearLayers:
     """Raises ConfigurationError where weights are to be as stored, and are stored as floats, or are to be perturbed."""
-    if schemes.default is not STORED:
+    name = schemes.default.name
+    if not schemes.default.as_stored:
         return LayersByScheme(schemes, precision, device, stored, perturbation)
     if stored is None:
         raise ConfigurationError(
-            f"Scheme {STORED.name} takes weights as the checkpoint quantized them, and this model's are not quantized; "
+            f"Scheme {name} takes weights as the checkpoint quantized them, and this model's are not quantized; "
             "choose a scheme, such as fp16 or int4-g64."
         )
     if schemes.exceptions:
-        raise ConfigurationError(
-            f"Scheme {STORED.name} has no exceptions by name: each layer is as the checkpoint stores it."
-        )
+        raise ConfigurationError(f"Scheme {name} has no exceptions by name: each layer is as the checkpoint stores it.")
     if perturbation is not None:
         raise ConfigurationError(
-            f"A weight perturbation changes weights before they are quantized, and scheme {STORED.name} takes them as "
+            f"A weight perturbation changes weights before they are quantized, and scheme {name} takes them as "
             "they are; choose another scheme."
         )
     return LayersAsStored(stored, precision, device)

@@ -12,7 +12,7 @@ from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.quant.precision import Precision
 from quantgate_engine.quant.scheme import Scheme
 from quantgate_engine.quant.scheme_text import SchemeChoice, parts_of, scheme_text
-from quantgate_engine.quant.schemes import find_scheme
+from quantgate_engine.quant.schemes import PREPARED_SCHEMES, find_scheme
 
 HEAD = "lm_head"
 
@@ -84,9 +84,16 @@ class LayerSchemes:
 
 
 def find_schemes(choice: SchemeChoice) -> LayerSchemes:
-    """Raises ConfigurationError, with what is known, for an unknown name or a map without a default."""
+    """Raises ConfigurationError, with what is known, for an unknown name or a map that cannot be."""
     default, exceptions = parts_of(scheme_text(choice))
-    return LayerSchemes(find_scheme(default), tuple((pattern, find_scheme(name)) for pattern, name in exceptions))
+    schemes = LayerSchemes(find_scheme(default), tuple((pattern, find_scheme(name)) for pattern, name in exceptions))
+    for name in (default, *(name for _, name in exceptions)) if exceptions else ():
+        if name in PREPARED_SCHEMES:
+            raise ConfigurationError(
+                f"Scheme {name} quantizes a whole model before it is loaded and has no place in a map of schemes; "
+                "name it alone, or take schemes that quantize at load, such as int4-g64."
+            )
+    return schemes
 
 
 def _examples(layers: Iterable[str]) -> list[str]:

@@ -24,6 +24,7 @@ class Scheme:
     quantize: (weight float32 [out, in], precision) -> the stored weight.
     check_inputs: (layer name -> its number of inputs) raises ConfigurationError where the scheme does not fit a layer.
     linear_operands: to what the products of linear layers round activations; None where they take them as they are.
+    as_stored: weights are those of a checkpoint that was quantized before; `quantize` refuses.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Scheme:
     quantize: Callable[[Tensor, Precision], LinearPart]
     check_inputs: Callable[[Mapping[str, int]], None] = any_inputs
     linear_operands: str | None = None
+    as_stored: bool = False
 
     def arithmetic(self, precision: Precision) -> str:
         """The widths of activations, for manifests: `bfloat16`, or `bfloat16, linear layers int8`."""

@@ -7,9 +7,10 @@ from quantgate_engine.quant.dense import store_dense
 from quantgate_engine.quant.int4_group import OFFERED_GROUP_SIZES, int4_group_scheme
 from quantgate_engine.quant.int8_channel import quantize_int8_channel
 from quantgate_engine.quant.int8_dynamic import quantize_int8_dynamic
+from quantgate_engine.quant.methods.named_recipes import NAMED_RECIPES
 from quantgate_engine.quant.precision import bfloat16_precision, fastest_16_bit_precision, float32_precision
 from quantgate_engine.quant.scheme import Scheme
-from quantgate_engine.quant.stored_scheme import STORED
+from quantgate_engine.quant.stored_scheme import STORED, stored_scheme
 
 BASELINE = "fp16"
 
@@ -37,10 +38,17 @@ SCHEMES: dict[str, Scheme] = {
 }
 """Those that make weights of floats; `stored` takes them as they are."""
 
+PREPARED_SCHEMES: dict[str, Scheme] = {
+    named.name: stored_scheme(named.name, f"{named.summary}; quantized once, into the cache")
+    for named in NAMED_RECIPES.values()
+    if named.name not in SCHEMES
+}
+"""Recipes too slow to be carried out at each load: weights are those of a checkpoint that is prepared before."""
+
 
 def find_scheme(name: str) -> Scheme:
     """Raises ConfigurationError, with the known names, for an unknown one."""
-    known = {**SCHEMES, STORED.name: STORED}
+    known = {**SCHEMES, STORED.name: STORED, **PREPARED_SCHEMES}
     if name not in known:
         raise ConfigurationError(f"Unknown scheme {name!r}; expected one of {', '.join(known)}.")
     return known[name]

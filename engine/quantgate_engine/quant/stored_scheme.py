@@ -1,4 +1,4 @@
-"""Weights as a quantized checkpoint stores them: the scheme that quantizes nothing."""
+"""Weights as a quantized checkpoint stores them: schemes that quantize nothing themselves."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from quantgate_engine.quant.scheme import Scheme
 from quantgate_kernels.types import LinearPart
 
 
-def _refuse(_weight: Tensor, _precision: Precision) -> LinearPart:
-    raise ConfigurationError(
-        f"Scheme {STORED.name} takes weights as a checkpoint quantized them and quantizes none itself; choose another."
-    )
+def stored_scheme(name: str, summary: str) -> Scheme:
+    def refuse(_weight: Tensor, _precision: Precision) -> LinearPart:
+        raise ConfigurationError(
+            f"Scheme {name} takes weights as a checkpoint quantized them and quantizes none itself; choose another."
+        )
+
+    return Scheme(name, summary, fastest_16_bit_precision, refuse, as_stored=True)
 
 
-STORED = Scheme(
-    "stored",
-    "as the checkpoint is quantized: GPTQ, AWQ, compressed-tensors or bitsandbytes; 16-bit activations",
-    fastest_16_bit_precision,
-    _refuse,
+STORED = stored_scheme(
+    "stored", "as the checkpoint is quantized: GPTQ, AWQ, compressed-tensors or bitsandbytes; 16-bit activations"
 )

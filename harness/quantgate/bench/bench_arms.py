@@ -11,6 +11,7 @@ from quantgate.bounds.decoder_work import decoder_work
 from quantgate.bounds.device_limits import device_limits
 from quantgate.environment import capture_environment
 from quantgate.progress import ProgressReporter
+from quantgate.quantizing.preparing import preparation, prepare_builds
 from quantgate_engine import LLM, EngineConfig
 from quantgate_engine.device_name import DeviceName
 from quantgate_engine.errors import ConfigurationError
@@ -96,6 +97,7 @@ def bench_arms(settings: BenchSettings, progress: ProgressReporter) -> dict[str,
         find_schemes(scheme)
     shape = read_decoder_config(resolve_model(settings.model).path)
     settings.require_context(shape.max_position_embeddings)
+    prepare_builds([(settings.model, scheme) for scheme in settings.schemes], progress)
     # Before there are arms: nothing may compute beside it.
     limits = device_limits(settings.device, settings.threads)
     arms = _load(settings, progress)
@@ -132,7 +134,7 @@ def _load(settings: BenchSettings, progress: ProgressReporter) -> dict[str, LLM]
     arms = {}
     with progress.phase("load", len(settings.schemes)) as advance:
         for loaded, scheme in enumerate(settings.schemes, start=1):
-            arms[scheme] = LLM(settings.model, scheme=scheme, config=settings.engine_config())
+            arms[scheme] = LLM(settings.model, scheme, settings.engine_config(), preparation=preparation())
             advance(loaded, scheme)
     return arms
 

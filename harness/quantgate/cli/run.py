@@ -42,6 +42,9 @@ def run(
     *,
     policy: Annotated[str | None, typer.Option(help="Policy file or name; default: the suite's own.")] = None,
     model: Annotated[str | None, typer.Option(help="Another model than the suite's; with servers, theirs.")] = None,
+    schemes: Annotated[
+        str | None, typer.Option(help="Builds of the suite's model for arms, the baseline's first (commas).")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Another seed than the suite's.")] = None,
     results: Annotated[Path, typer.Option(help="Folder that the run's folder is made in.")] = DEFAULT_RESULTS,
     no_text: Annotated[bool, typer.Option("--no-text", help="Keep prompts and answers out of the results.")] = False,
@@ -117,6 +120,8 @@ def run(
 
     Example: quantgate run quick --policy mixed
 
+    Example: quantgate run quick --schemes fp16,int4-g64,int4-g64-gptq
+
     Example: quantgate run --baseline http://fp16:8000 --candidate http://int4:8000 --log access.jsonl --policy chat
     """
     from quantgate.gate.policy import load_policy
@@ -131,7 +136,11 @@ def run(
     if baseline is None and candidate is None:
         _refuse_flags_of_servers(context)
         loaded = load_suite(find_suite(suite or DEFAULT_SUITE)).with_changes(model=model, seed=seed)
+        if schemes is not None:
+            loaded = loaded.with_schemes([part.strip() for part in schemes.split(",") if part.strip()])
     else:
+        if schemes is not None:
+            raise ConfigurationError("--schemes names builds of a suite's model; servers have their own precisions.")
         if suite is not None or baseline is None or not candidate or log is None:
             raise ConfigurationError(
                 "Servers are judged by --baseline URL, --candidate URL and --log FILE together, without a suite."

@@ -15,6 +15,7 @@ from rich.console import Console
 from quantgate.cli.engine_flags import ENGINE_DEFAULTS, EngineFlags
 from quantgate.cli.flag_groups import takes_flag_groups
 from quantgate.cli.flag_values import finite
+from quantgate.progress import ProgressReporter
 from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError
 from quantgate_kernels.kernel_set_names import KernelSetName
@@ -110,7 +111,7 @@ def serve(
     )
     _refuse_timeouts(engine.engine, settings)
     with bind(host, port) as listening:
-        loaded = load_engine(model, scheme, settings)
+        loaded = load_engine(model, scheme, settings, progress=ProgressReporter(console))
         info = loaded.llm.info
         _tell_context_limit(console, settings.max_context_tokens, loaded.core.max_sequence_tokens)
         server = ServerSettings(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quantgate.engine_settings.engine import EngineSettings
+from quantgate.progress import ProgressReporter
+from quantgate.quantizing.preparing import preparation
 from quantgate_engine import LLM
 from quantgate_engine.kv.settings import KVDtypeName
 from quantgate_engine.quant.perturbation import WeightPerturbation
@@ -28,12 +30,15 @@ def load_engine(
     *,
     kv_dtype: KVDtypeName | None = None,
     perturbation: WeightPerturbation | None = None,
+    progress: ProgressReporter | None = None,
 ) -> LoadedEngine:
     """scheme: None is as stored for a quantized checkpoint, else fp16. kv_dtype: in place of that of the settings.
+    progress: told where the scheme first quantizes the model into the cache.
 
     Raises ModelError or ConfigurationError where the model, the scheme or a setting is wrong.
     """
-    llm = LLM(model, scheme, settings.to_engine_config(kv_dtype), perturbation=perturbation)
+    config = settings.to_engine_config(kv_dtype)
+    llm = LLM(model, scheme, config, perturbation=perturbation, preparation=preparation(progress))
     if not settings.pools:
         return LoadedEngine(llm, llm.core)
     return LoadedEngine(llm, RouterCore(pools_over(llm, settings.to_pools(kv_dtype)), settings.router.to_engine()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from quantgate_engine.quant.calibration.passages import passage_hashes
 _FOLDERS = ("suites/tasks", "replay_samples")
 
 
+@cache
 def evaluation_passages() -> frozenset[str]:
     """Of the bundled tasks, traffic and texts: see `passage_hashes`."""
     root = bundled_root()

@@ -40,14 +40,15 @@ def quantize_model(settings: QuantizeSettings, progress: ProgressReporter) -> Mo
     Raises ConfigurationError, ModelError or RunError: see `export_model`.
     """
     named = named_recipe(settings.scheme, settings.calibration)
-    form = settings.form or ("compressed-tensors" if named.int8_activations else "gptq")
+    form = settings.form or named.usual_form
     if form not in FORMS:
         raise ConfigurationError(f"--format is {form!r}; expected one of {', '.join(FORMS)}.")
     own = [_text(path) for path in settings.texts]
     source = resolve_model(settings.model, progress=progress.note)
     layers = read_decoder_config(source.path).num_layers
     text = _calibration(named, source, own, progress)
-    export = Export(source, named.recipe, FORMS[form], text, version("quantgate"), named.int8_activations)
+    told = {"scheme": named.name}
+    export = Export(source, named.recipe, FORMS[form], text, version("quantgate"), named.int8_activations, told)
     with progress.phase("quantize", layers) as advance:
         return export_model(export, settings.target, lambda done, doing: advance(done, doing))
 

@@ -16,6 +16,7 @@ from quantgate.report.sections.judged_answers import judged_answers
 from quantgate.report.sections.kv_cache import kv_cache_section
 from quantgate.report.sections.latency import latency_section
 from quantgate.report.sections.provenance import previous_quantization, provenance_section
+from quantgate.report.sections.quantized_builds import quantized_builds
 from quantgate.report.sections.savings import savings_table
 from quantgate.report.sections.server_metrics import server_metrics_section
 from quantgate.report.sections.task_quality import behaviour_table, task_table
@@ -64,5 +65,6 @@ def render_report(run: LoadedRun, verdict: Verdict | None, *, price_per_hour: fl
             "judged": judged_answers(view),
             "fidelity": fidelity_section(view),
             "provenance": provenance_section(view),
+            "quantized_builds": quantized_builds(view),
         },
     )

@@ -8,6 +8,8 @@ from pathlib import Path
 from quantgate.arms.config import BundledArmConfig
 from quantgate.arms.tokenizer import RunTokenizer
 from quantgate.bounds.device_limits import device_limits
+from quantgate.progress import ProgressReporter
+from quantgate.quantizing.preparing import prepare_builds
 from quantgate.run.arms import ArmPlan
 from quantgate.run.workload_phase import Traffic, read_traffic
 from quantgate.store.results_folder import check_writable
@@ -41,6 +43,15 @@ def traffic_before_loading(
     next(read_lines(trace), None)
     known = _foreknown(arms)
     return read_traffic(trace, workload, known.tokenizer, seed, known.max_context_tokens, columns)
+
+
+def builds_prepared(plan: ArmPlan, progress: ProgressReporter) -> None:
+    """Arms whose scheme quantizes the model by a recipe have their checkpoints in the cache afterwards.
+
+    That takes minutes at the first time, and so comes when everything else is known to be right.
+    """
+    bundled = [arm for arm in plan.arms if isinstance(arm, BundledArmConfig)]
+    prepare_builds([(arm.model or plan.model or "", arm.scheme) for arm in bundled], progress)
 
 
 def measured_limits(plan: ArmPlan) -> DeviceLimits | None:

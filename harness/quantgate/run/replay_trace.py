@@ -8,7 +8,7 @@ from quantgate.progress import ProgressReporter
 from quantgate.quality.rows import quality_table
 from quantgate.report.render import render_report
 from quantgate.run.arms import ArmPlan, opened_arms
-from quantgate.run.before_loading import measured_limits, traffic_before_loading
+from quantgate.run.before_loading import builds_prepared, measured_limits, traffic_before_loading
 from quantgate.run.run_ending import ended_truly, measured_for_good
 from quantgate.run.server_logs import server_logs_kept
 from quantgate.run.session import RunOptions, open_run, peak_memory_bytes, replay_under
@@ -30,6 +30,7 @@ def replay_trace(
     `arm` has the one arm that is replayed, as a baseline.
     """
     traffic = traffic_before_loading(trace, workload, arm, seed, options.results)
+    builds_prepared(arm, progress)
     limits = measured_limits(arm)
     with opened_arms(arm, perturbations=options.perturbations, keep_text=options.keep_text, progress=progress) as arms:
         workload = settled_lengths(workload, arms)

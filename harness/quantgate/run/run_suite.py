@@ -21,7 +21,7 @@ from quantgate.quality.task_files import items_sha256
 from quantgate.quality.task_item import Task
 from quantgate.report.render import render_report
 from quantgate.run.arms import ArmPlan, OpenedArms, opened_arms
-from quantgate.run.before_loading import measured_limits, traffic_before_loading
+from quantgate.run.before_loading import builds_prepared, measured_limits, traffic_before_loading
 from quantgate.run.quality_phase import evaluation
 from quantgate.run.recorder import RunRecorder
 from quantgate.run.run_ending import ended_truly, measured_for_good
@@ -64,6 +64,7 @@ def run_suite(
         loaded.trace_path, suite.workload, arm_plan, suite.seed, options.results, loaded.columns_path
     )
     _check_policy(policy, suite, traffic, tasks)
+    builds_prepared(arm_plan, progress)
     limits = measured_limits(arm_plan)
     with opened_arms(
         arm_plan, perturbations=options.perturbations, keep_text=options.keep_text, progress=progress

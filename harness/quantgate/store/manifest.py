@@ -69,6 +69,8 @@ class ArmManifest(_Strict):
     """None for servers, and in runs that did not record it yet."""
     joules_per_token: float | None = None
     """Energy of the device in the arm's turns, for each output token; None where the device does not tell."""
+    provenance: dict[str, Any] = {}
+    """Where the weights came from and how they were quantized; empty where it is not told."""
     recorded_steps: int | None = None
     """Shapes of decode steps that a GPU replays as CUDA graphs; 0: none is; None: no GPU, or not told."""
 

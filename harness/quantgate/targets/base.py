@@ -61,7 +61,7 @@ class ArmDescription:
     behind an endpoint; `capabilities` is what its probe found. `kv_bytes_per_token`: keys and values of all layers.
     `kv_sessions`: those that held most of the cache between their turns. `step_work`: what its steps must
     at least read and compute; None where that is not known. `joules_per_token`: energy of the device in the arm's turns
-    for each output token; None where the device does not tell. `recorded_steps`: as in `ModelInfo`.
+    for each output token; None where the device does not tell. `recorded_steps`, `provenance`: as in `ModelInfo`.
     """
 
     arm_id: str
@@ -86,6 +86,7 @@ class ArmDescription:
     step_work: DecoderWork | None = None
     joules_per_token: float | None = None
     recorded_steps: int | None = None
+    provenance: dict[str, Any] = field(default_factory=dict, hash=False)
 
 
 class Target(Protocol):

@@ -75,6 +75,7 @@ class BundledEngineTarget:
             step_work=self._step_work,
             joules_per_token=self._energy.joules_per_token,
             recorded_steps=info.recorded_steps,
+            provenance=info.provenance,
             tokenizer_fingerprint=fingerprint(self._llm.tokenizer.encode(TEXT, add_special_tokens=False)),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from quantgate_engine.model.checkpoint import Checkpoint
 from quantgate_engine.model.checkpoint_check import read_json_object, tokenizer_files
 from quantgate_engine.model.config import DecoderConfig, read_decoder_config
 from quantgate_engine.model.model_folder import ModelFolder
-from quantgate_engine.model.model_record import read_record, write_record
+from quantgate_engine.model.model_record import has_record, read_record, write_record
 from quantgate_engine.model.shard_writer import ShardWriter
 from quantgate_engine.quant.calibration.layer_weights import layer_prefix
 from quantgate_engine.quant.calibration.quantized_layer import QuantizedLayer, QuantizedLinear
@@ -37,11 +37,15 @@ Advance = Callable[[int, str], None]
 """Told how many layers are done, and what is being done."""
 
 
+def ignore_advance(_done: int, _doing: str) -> None:
+    """For callers that show nobody anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
     """What is to be made of `source`. text: None where the recipe needs none. version: of the writer, for the record.
 
-    int8_activations: products with the weights are to round activations to INT8.
+    int8_activations: products with the weights are to round activations to INT8. told: what else the record tells.
     """
 
     source: ModelFolder
@@ -50,11 +54,12 @@ class Export:
     text: CalibrationTokens | None
     version: str
     int8_activations: bool = False
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     def job(self) -> dict[str, Any]:
         """What decides every tensor; JSON values."""
         return {
-            "source": self.source.weights_sha256,
+            "model_weights_sha256": self.source.weights_sha256,
             "recipe": self.recipe.record(),
             "form": self.form.name,
             "int8_activations": self.int8_activations,
@@ -62,36 +67,65 @@ class Export:
         }
 
 
-def export_model(export: Export, target: Path, advance: Advance = lambda _done, _doing: None) -> ModelFolder:
+def export_model(export: Export, target: Path, advance: Advance = ignore_advance) -> ModelFolder:
     """Writes the folder `target`, whole or not at all, and returns it. Layers that an earlier run finished are kept.
 
     Raises ConfigurationError where the recipe fits neither model nor form, or the target is there; ModelError for a
     model that cannot be read; RunError where the disk is full.
     """
-    config = read_decoder_config(export.source.path)
-    _require_possible(export, target, config)
+    _require_free(target)
+    _require_sound(export)
     with locked(target):
-        store = LayerStore(target, export.job())
-        with Checkpoint(export.source.path) as checkpoint:
-            _finish_layers(export, config, checkpoint, store, advance)
-            with appearing_whole(target) as folder:
-                advance(config.num_layers, "writing the folder")
-                _write_folder(export, config, checkpoint, store, folder)
-        store.remove()
+        # Another process may have written there while this one waited.
+        _require_free(target)
+        _export(export, target, advance)
     return read_record(target)
 
 
-def _require_possible(export: Export, target: Path, config: DecoderConfig) -> None:
-    if target.exists():
-        raise ConfigurationError(f"{target}: something is there already; choose another place, or delete it first.")
-    if read_stored_format(export.source.path) is not None:
+def exported_once(export: Export, target: Path, advance: Advance = ignore_advance) -> ModelFolder:
+    """As `export_model`, but a checkpoint that is there is taken; of processes that come at once, one makes it.
+
+    target: of this export and of no other.
+    """
+    _require_sound(export)
+    if not has_record(target):
+        with locked(target, lambda: advance(0, "waiting for another process that does the same")):
+            # That one may have made it.
+            if not has_record(target):
+                _export(export, target, advance)
+    return read_record(target)
+
+
+def require_possible(source: ModelFolder, recipe: Recipe) -> None:
+    """Raises ConfigurationError where the model's weights are codes already, or the recipe's groups do not fit them."""
+    if read_stored_format(source.path) is not None:
         raise ConfigurationError(
-            f"{export.source.path}: this model is quantized already; quantize the model that it was made from."
+            f"{source.path}: this model is quantized already; quantize the model that it was made from."
         )
+    require_fit(recipe, read_decoder_config(source.path).linear_layers())
+
+
+def _require_sound(export: Export) -> None:
+    require_possible(export.source, export.recipe)
     if export.recipe.needs_text and export.text is None:
         raise ConfigurationError("This recipe needs calibration text.")
     export.form.writer(int8_activations=export.int8_activations)
-    require_fit(export.recipe, config.linear_layers())
+
+
+def _require_free(target: Path) -> None:
+    if target.exists():
+        raise ConfigurationError(f"{target}: something is there already; choose another place, or delete it first.")
+
+
+def _export(export: Export, target: Path, advance: Advance) -> None:
+    config = read_decoder_config(export.source.path)
+    store = LayerStore(target, export.job())
+    with Checkpoint(export.source.path) as checkpoint:
+        _finish_layers(export, config, checkpoint, store, advance)
+        with appearing_whole(target) as folder:
+            advance(config.num_layers, "writing the folder")
+            _write_folder(export, config, checkpoint, store, folder)
+    store.remove()
 
 
 def _finish_layers(
@@ -206,6 +240,7 @@ def _provenance(export: Export, told: list[dict[str, Any]]) -> dict[str, Any]:
         "source": "quantized",
         "model": export.source.name,
         "model_provenance": export.source.provenance,
+        **export.told,
         **export.job(),
         "version": export.version,
         "torch": torch.__version__,

@@ -21,6 +21,11 @@ class NamedRecipe:
     recipe: Recipe
     int8_activations: bool = False
 
+    @property
+    def usual_form(self) -> str:
+        """GPTQ's, which most readers take; it cannot say that activations are rounded."""
+        return "compressed-tensors" if self.int8_activations else "gptq"
+
 
 def _int4(group_size: int) -> list[NamedRecipe]:
     name, groups = f"int4-g{group_size}", f"INT4, one scale per {group_size} inputs"

@@ -1,0 +1,119 @@
+"""The checkpoint that a scheme's recipe makes of a model: once, in the cache, before the model is loaded from it."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+from quantgate_engine.errors import RunError
+from quantgate_engine.executor.compute_thread import on_compute_thread
+from quantgate_engine.model.config import read_decoder_config
+from quantgate_engine.model.hashing import text_sha256
+from quantgate_engine.model.model_folder import ModelFolder
+from quantgate_engine.model.model_record import has_record, read_record
+from quantgate_engine.model.tokenizer import load_tokenizer
+from quantgate_engine.preparation import Preparation, PreparationProgress
+from quantgate_engine.quant.calibration.settings import CalibrationSettings, CalibrationTokens
+from quantgate_engine.quant.calibration.text import draw_tokens
+from quantgate_engine.quant.export.export_model import Export, exported_once, require_possible
+from quantgate_engine.quant.export.forms import FORMS
+from quantgate_engine.quant.methods.named_recipes import NamedRecipe, named_recipe
+from quantgate_engine.quant.scheme_text import SchemeChoice, scheme_text
+from quantgate_engine.quant.schemes import PREPARED_SCHEMES
+from quantgate_kernels.cache_root import cache_root
+
+_FOLDER = "quantized"
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def is_prepared(scheme: SchemeChoice | None) -> bool:
+    """Whether a model is quantized by a recipe before it is loaded under this scheme."""
+    return scheme is not None and scheme_text(scheme) in PREPARED_SCHEMES
+
+
+def require_preparable(source: ModelFolder, scheme: SchemeChoice | None) -> None:
+    """Takes no time. Raises ConfigurationError where the model is quantized already, or groups do not fit its rows."""
+    if scheme is not None and is_prepared(scheme):
+        require_possible(source, _recipe(scheme, Preparation()).recipe)
+
+
+def prepared_model(source: ModelFolder, scheme: SchemeChoice | None, preparation: Preparation) -> ModelFolder:
+    """What to load under the scheme: the source itself, but for schemes that are prepared.
+
+    A checkpoint is one of a model's weights, a recipe, a calibration text, the text that this was kept apart from, and
+    a version of quantgate. Several processes may ask at once; what an interrupted one has finished of it is taken up.
+
+    Raises ConfigurationError where the recipe does not fit the model, RunError where the disk is full.
+    """
+    if scheme is None or not is_prepared(scheme):
+        return source
+    named = _recipe(scheme, preparation)
+    forbidden = preparation.forbidden_passages()
+    forbidden_sha256 = text_sha256(sorted(forbidden)) if forbidden else None
+    require_possible(source, named.recipe)
+    text = _text(str(source.path), source.tokenizer_sha256, named.recipe.calibration, forbidden)
+    export = Export(
+        source,
+        named.recipe,
+        FORMS[named.usual_form],
+        text,
+        version("quantgate"),
+        named.int8_activations,
+        {"scheme": named.name, "forbidden_sha256": forbidden_sha256},
+    )
+    target = _target(export)
+    made = read_record(target) if has_record(target) else _made(export, target, preparation.progress)
+    # Users and requests know the model by its own name, whatever the precision.
+    return replace(made, name=source.name)
+
+
+def _recipe(scheme: SchemeChoice, preparation: Preparation) -> NamedRecipe:
+    return named_recipe(scheme_text(scheme), preparation.calibration or CalibrationSettings())
+
+
+@lru_cache(maxsize=4)
+def _text(
+    folder: str, _tokenizer_sha256: str, calibration: CalibrationSettings, forbidden: frozenset[str]
+) -> CalibrationTokens:
+    """Takes a second; arms of one model, and the loading behind the preparation, draw the same."""
+    tokenizer = load_tokenizer(folder)
+
+    def encode(text: str) -> list[int]:
+        ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    return draw_tokens(encode, calibration, forbidden)
+
+
+def _target(export: Export) -> Path:
+    decisive = {**export.told, **export.job(), "version": export.version}
+    key = text_sha256([json.dumps(decisive, sort_keys=True)])
+    name = _UNSAFE.sub("-", export.source.name)
+    return cache_root() / _FOLDER / f"{name}-{export.told['scheme']}-{key[:16]}"
+
+
+def _made(export: Export, target: Path, progress: PreparationProgress) -> ModelFolder:
+    """On the thread that will compute: threads of torch that another one had would slow every later step."""
+    interrupted = threading.Event()
+    layers = read_decoder_config(export.source.path).num_layers
+    with progress.phase("quantize", layers) as advance:
+
+        def tell(done: int, doing: str) -> None:
+            if interrupted.is_set():
+                raise RunError("The preparation was interrupted.")
+            advance(done, f"{export.told['scheme']}, {doing}")
+
+        try:
+            return on_compute_thread(lambda: exported_once(export, target, tell))
+        except BaseException:
+            interrupted.set()
+            # It stops behind the running layer; an interrupted caller finds nothing going on behind its back.
+            with suppress(RunError):
+                on_compute_thread(lambda: None)
+            raise
