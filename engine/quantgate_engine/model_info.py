@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+REPRODUCES_AT_LOAD = "load_reproduces_source_grid"
+"""In provenance: whether every weight that was quantized at load lay on the scheme's grid before."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:

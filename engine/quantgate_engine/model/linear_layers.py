@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -12,12 +12,15 @@ from quantgate_engine.errors import ConfigurationError, ModelError
 from quantgate_engine.model.checkpoint import Checkpoint
 from quantgate_engine.model.config import DecoderConfig
 from quantgate_engine.model.stored_layers import StoredLayers
+from quantgate_engine.model_info import REPRODUCES_AT_LOAD
 from quantgate_engine.quant.dense import store_dense
 from quantgate_engine.quant.grouped_codes import GroupedCodes
 from quantgate_engine.quant.layer_schemes import HEAD, LayerSchemes
 from quantgate_engine.quant.linear_weight import has_kernels, linear_weight
 from quantgate_engine.quant.perturbation import WeightPerturbation
 from quantgate_engine.quant.precision import Precision
+from quantgate_engine.quant.scheme import Scheme
+from quantgate_engine.quant.source_grid import SourceGrid
 from quantgate_engine.quant.stored_scheme import STORED
 from quantgate_kernels.types import LinearPart
 
@@ -53,13 +56,17 @@ class LinearLayers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LayersByScheme:
-    """stored: of a checkpoint that is quantized already: what it stands for is quantized anew."""
+    """stored: of a checkpoint that is quantized already: what it stands for is quantized anew.
+
+    source_grid: whether that, or quantizing floats that were codes once, changed anything.
+    """
 
     schemes: LayerSchemes
     precision: Precision
     device: torch.device
     stored: StoredLayers | None = None
     perturbation: WeightPerturbation | None = None
+    source_grid: SourceGrid = field(default_factory=SourceGrid)
 
     def check(self, config: DecoderConfig) -> None:
         self.schemes.check({**config.linear_layers(), HEAD: config.hidden_size})
@@ -68,7 +75,7 @@ class LayersByScheme:
         weight = float_weight(checkpoint, self.stored, layer, shape)
         if self.perturbation is not None:
             weight = self.perturbation.apply(layer, weight)
-        return self.schemes.of(layer).quantize(weight.to(self.device), self.precision)
+        return self._quantized(weight.to(self.device), self.schemes.of(layer))
 
     def head(self, checkpoint: Checkpoint, config: DecoderConfig) -> LinearPart | None:
         scheme = self.schemes.of_head()
@@ -76,13 +83,20 @@ class LayersByScheme:
             return None
         layer = EMBEDDING if config.tied_head else HEAD
         weight = float_weight(checkpoint, self.stored, layer, config.head_shape).to(self.device)
-        return store_dense(weight, self.precision) if scheme is None else scheme.quantize(weight, self.precision)
+        return store_dense(weight, self.precision) if scheme is None else self._quantized(weight, scheme)
+
+    def _quantized(self, weight: Tensor, scheme: Scheme) -> LinearPart:
+        self.source_grid.look(weight, scheme)
+        return scheme.quantize(weight, self.precision)
 
     def arithmetic(self) -> str:
         return self.schemes.arithmetic(self.precision)
 
     def provenance(self) -> dict[str, Any]:
-        return {} if self.stored is None else {"previous_quantization": self.stored.provenance()}
+        told: dict[str, Any] = {} if self.stored is None else {"previous_quantization": self.stored.provenance()}
+        if self.source_grid.reproduced is not None:
+            told[REPRODUCES_AT_LOAD] = self.source_grid.reproduced
+        return told
 
 
 @dataclass(frozen=True, slots=True)

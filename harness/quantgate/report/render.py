@@ -15,7 +15,7 @@ from quantgate.report.sections.flip_ledger import flip_ledger
 from quantgate.report.sections.judged_answers import judged_answers
 from quantgate.report.sections.kv_cache import kv_cache_section
 from quantgate.report.sections.latency import latency_section
-from quantgate.report.sections.provenance import previous_quantization, provenance_section
+from quantgate.report.sections.provenance import on_the_grid_before, previous_quantization, provenance_section
 from quantgate.report.sections.quantized_builds import quantized_builds
 from quantgate.report.sections.savings import savings_table
 from quantgate.report.sections.server_metrics import server_metrics_section
@@ -42,6 +42,7 @@ def render_report(run: LoadedRun, verdict: Verdict | None, *, price_per_hour: fl
             "verdict": verdict,
             "verdict_words": VERDICT_WORDS[verdict.verdict] if verdict else None,
             "previous_quantization": previous_quantization(view),
+            "on_the_grid_before": on_the_grid_before(view),
             "cards": arm_cards(view),
             "aa": aa_rows(view),
             "arms": arms_table(view),

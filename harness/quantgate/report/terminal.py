@@ -10,7 +10,7 @@ from quantgate.gate.verdict_model import Verdict
 from quantgate.report.figures import Table
 from quantgate.report.run_view import RunView
 from quantgate.report.sections.arms import key_figures
-from quantgate.report.sections.provenance import previous_quantization
+from quantgate.report.sections.provenance import on_the_grid_before, previous_quantization
 from quantgate.report.sections.verdict import VERDICT_WORDS, ArmCard, RuleRow, arm_cards
 from quantgate.report.unanswered_requests import COUNTED_AS, any_unanswered, unanswered_lines
 from quantgate.report.untrusted import visible
@@ -51,6 +51,9 @@ def terminal_table(run: LoadedRun, verdict: Verdict, console: Console) -> None:
                 "about the loss against the original 16-bit model."
             )
         )
+    reproduced = on_the_grid_before(view)
+    if reproduced is not None:
+        console.print(_text(f"Note: {reproduced}"))
     symbol, words, _ = VERDICT_WORDS[verdict.verdict]
     console.print(_text(f"{symbol} {words}  (policy {verdict.policy}, exit code {verdict.exit_code})", verdict.verdict))
 

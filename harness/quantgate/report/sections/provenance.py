@@ -11,6 +11,7 @@ from quantgate.replay.degraded import degraded_requests
 from quantgate.report.figures import Table
 from quantgate.report.numbers import NOTHING, count, seconds, size
 from quantgate.report.run_view import RunView
+from quantgate_engine.model_info import REPRODUCES_AT_LOAD
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,36 @@ class ProvenanceSection:
 
 def previous_quantization(view: RunView) -> str | None:
     """How the weights were quantized before they came here, in words; None where nothing is known of it."""
-    before: Any = view.run.manifest.model.provenance.get("previous_quantization")
+    provenance = view.run.manifest.model.provenance
+    made_of = provenance.get("model_provenance")
+    # Of a baseline that a recipe made: of the model that it was made of.
+    before: Any = provenance.get("previous_quantization") or (
+        made_of.get("previous_quantization") if isinstance(made_of, dict) else None
+    )
     if not before:
         return None
     if isinstance(before, dict):
         kind, group = before.get("type", "an unnamed format"), before.get("group_size")
         return f"{kind}, groups of {group}" if group else str(kind)
     return str(before)
+
+
+def on_the_grid_before(view: RunView) -> str | None:
+    """A sentence where the weights of arms lay on the grid of their scheme before they were quantized; else None."""
+    arms = [arm.arm_id for arm in view.arms if arm.role != "aa" and _changed_nothing(arm.manifest.provenance)]
+    if not arms:
+        return None
+    return (
+        f"The model's weights lay on the grid of {', '.join(arms)} already: quantizing changed nothing but perhaps the "
+        "rounding of scales, and this comparison says nothing of what the model was once made from."
+    )
+
+
+def _changed_nothing(provenance: dict[str, Any]) -> bool:
+    """By the word of the scheme that quantized at load, or of the checkpoint that was taken as it is stored."""
+    if "stored_quantization" in provenance:
+        return provenance.get("reproduces_source_grid") is True
+    return provenance.get(REPRODUCES_AT_LOAD) is True
 
 
 def provenance_section(view: RunView) -> ProvenanceSection:
