@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 class LLM:
     """A loaded model under one quantization scheme.
 
-    model: a known name, a Hugging Face folder, a GGUF file or a Hub id. scheme: `fp16`, `int8-w8a16`, `int4-g64`, ...,
-    or a map from patterns of layers' names to these; None takes a quantized checkpoint as it is stored, others as
-    `fp16`.
+    model: a known name, a Hugging Face folder, a GGUF file or a Hub id. scheme: `fp16`, `int4-g64`, `int4-g64-gptq`,
+    ..., or a map from patterns of layers' names to those that quantize at load; None takes a quantized checkpoint as it
+    is stored, others as `fp16`.
     config: the engine's settings; or give its fields as keywords (`max_active_requests=16`), not both.
     clock: where the engine reads the time (the machine's monotonic clock by default).
     perturbation: planted noise on the weights, to prove that a regression is seen.

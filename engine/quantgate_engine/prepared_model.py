@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +19,7 @@ from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_engine.model.model_record import has_record, read_record
 from quantgate_engine.model.tokenizer import load_tokenizer
 from quantgate_engine.preparation import Preparation, PreparationProgress
+from quantgate_engine.quant.calibration.known_text import KnownText
 from quantgate_engine.quant.calibration.settings import CalibrationSettings, CalibrationTokens
 from quantgate_engine.quant.calibration.text import draw_tokens
 from quantgate_engine.quant.export.export_model import Export, exported_once, require_possible
@@ -54,23 +55,47 @@ def prepared_model(source: ModelFolder, scheme: SchemeChoice | None, preparation
     if scheme is None or not is_prepared(scheme):
         return source
     named = _recipe(scheme, preparation)
+    require_possible(source, named.recipe)
     forbidden = preparation.forbidden_passages()
     forbidden_sha256 = text_sha256(sorted(forbidden)) if forbidden else None
-    require_possible(source, named.recipe)
-    text = _text(str(source.path), source.tokenizer_sha256, named.recipe.calibration, forbidden)
-    export = Export(
-        source,
-        named.recipe,
-        FORMS[named.usual_form],
-        text,
-        version("quantgate"),
-        named.int8_activations,
-        {"scheme": named.name, "forbidden_sha256": forbidden_sha256},
-    )
-    target = _target(export)
-    made = read_record(target) if has_record(target) else _made(export, target, preparation.progress)
+    known_text = KnownText(source.tokenizer_sha256, named.recipe.calibration, forbidden_sha256)
+    build = _Build(source, named, forbidden_sha256)
+    known_sha256 = known_text.sha256(cache_root())
+    if known_sha256 is None or not has_record(build.target(known_sha256)):
+        text = _text(str(source.path), source.tokenizer_sha256, named.recipe.calibration, forbidden)
+        known_text.remember(cache_root(), text.sha256)
+        made = _made(build.export(text), build.target(text.sha256), preparation.progress)
+    else:
+        made = read_record(build.target(known_sha256))
     # Users and requests know the model by its own name, whatever the precision.
     return replace(made, name=source.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    source: ModelFolder
+    named: NamedRecipe
+    forbidden_sha256: str | None
+
+    def export(self, text: CalibrationTokens) -> Export:
+        told = {"scheme": self.named.name, "forbidden_sha256": self.forbidden_sha256}
+        form = FORMS[self.named.usual_form]
+        int8 = self.named.int8_activations
+        return Export(self.source, self.named.recipe, form, text, version("quantgate"), int8, told)
+
+    def target(self, calibration_sha256: str) -> Path:
+        decisive = {
+            "weights": self.source.weights_sha256,
+            "tokenizer": self.source.tokenizer_sha256,
+            "scheme": self.named.name,
+            "recipe": self.named.recipe.record(),
+            "calibration": calibration_sha256,
+            "forbidden": self.forbidden_sha256,
+            "version": version("quantgate"),
+        }
+        key = text_sha256([json.dumps(decisive, sort_keys=True)])
+        name = _UNSAFE.sub("-", self.source.name)
+        return cache_root() / _FOLDER / f"{name}-{self.named.name}-{key[:16]}"
 
 
 def _recipe(scheme: SchemeChoice, preparation: Preparation) -> NamedRecipe:
@@ -91,15 +116,10 @@ def _text(
     return draw_tokens(encode, calibration, forbidden)
 
 
-def _target(export: Export) -> Path:
-    decisive = {**export.told, **export.job(), "version": export.version}
-    key = text_sha256([json.dumps(decisive, sort_keys=True)])
-    name = _UNSAFE.sub("-", export.source.name)
-    return cache_root() / _FOLDER / f"{name}-{export.told['scheme']}-{key[:16]}"
-
-
 def _made(export: Export, target: Path, progress: PreparationProgress) -> ModelFolder:
     """On the thread that will compute: threads of torch that another one had would slow every later step."""
+    if has_record(target):
+        return read_record(target)
     interrupted = threading.Event()
     layers = read_decoder_config(export.source.path).num_layers
     with progress.phase("quantize", layers) as advance:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +17,7 @@ from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 
 from quantgate_engine import LLM
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.model.cache import locked
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.preparation import Advance, Preparation, Unseen
 from quantgate_engine.prepared_model import prepared_model
@@ -125,6 +130,53 @@ def test_an_interrupt_leaves_no_checkpoint_and_layers_to_go_on_from(model: Path,
         f"{SCHEME}, passing finished layer 0", f"{SCHEME}, passing finished layer 1", f"{SCHEME}, layer 2",
     ]  # fmt: skip
     assert made(tmp_path) == [folder.path.name]
+
+
+def test_an_interrupted_caller_leaves_nothing_going_on(model: Path, tmp_path: Path) -> None:
+    """Ctrl-C comes to the caller's thread, while layers are computed on another one."""
+
+    class Interrupting(Watched):
+        def advance(self, done: float, doing: str) -> None:
+            super().advance(done, doing)
+            if done == 1:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                time.sleep(0.3)
+
+    progress = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        prepared_model(resolve_model(model), SCHEME, Preparation(progress=progress, calibration=CALIBRATION))
+    assert [text for text in progress.told if "layer" in text] == [f"{SCHEME}, layer 0", f"{SCHEME}, layer 1"]
+    [left] = made(tmp_path)
+    assert left.endswith(".quantizing")
+
+
+def test_who_waits_for_another_process_can_be_interrupted(model: Path) -> None:
+    class Waiting(Watched):
+        def advance(self, done: float, doing: str) -> None:
+            super().advance(done, doing)
+            raise KeyboardInterrupt
+
+    source = resolve_model(model)
+    folder = prepared_model(source, SCHEME, BRIEF).path
+    shutil.rmtree(folder)
+    progress = Waiting()
+    with locked(folder), pytest.raises(KeyboardInterrupt):
+        prepared_model(source, SCHEME, Preparation(progress=progress, calibration=CALIBRATION))
+    assert progress.told == [f"{SCHEME}, waiting for another process that does the same"]
+
+
+def test_what_is_there_is_taken_without_drawing_text(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = resolve_model(model)
+    first = prepared_model(source, SCHEME, BRIEF)
+
+    def drawn(*_arguments: object) -> None:
+        raise AssertionError("drawn again")
+
+    monkeypatch.setattr("quantgate_engine.prepared_model._text", drawn)
+    assert prepared_model(source, SCHEME, BRIEF) == first
+    other = Preparation(lambda: frozenset({"a passage"}), calibration=CALIBRATION)
+    with pytest.raises(AssertionError, match="drawn again"):
+        prepared_model(source, SCHEME, other)
 
 
 def test_processes_that_come_at_once_share_one_checkpoint(model: Path, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def serve(
     scheme: Annotated[
         str | None,
         typer.Option(
-            help="Quantization scheme, such as fp16, int8-w8a16 or int4-g64; left out: as stored for a quantized "
+            help="Quantization scheme, such as fp16, int8-w8a16 or int4-g64-gptq; left out: as stored for a quantized "
             "checkpoint, else fp16."
         ),
     ] = None,
