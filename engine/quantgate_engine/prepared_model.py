@@ -20,6 +20,7 @@ from quantgate_engine.model.model_record import has_record, read_record
 from quantgate_engine.model.tokenizer import load_tokenizer
 from quantgate_engine.preparation import Preparation, PreparationProgress
 from quantgate_engine.quant.calibration.known_text import KnownText
+from quantgate_engine.quant.calibration.passages import passages_sha256
 from quantgate_engine.quant.calibration.settings import CalibrationSettings, CalibrationTokens
 from quantgate_engine.quant.calibration.text import draw_tokens
 from quantgate_engine.quant.export.export_model import Export, exported_once, require_possible
@@ -57,7 +58,7 @@ def prepared_model(source: ModelFolder, scheme: SchemeChoice | None, preparation
     named = _recipe(scheme, preparation)
     require_possible(source, named.recipe)
     forbidden = preparation.forbidden_passages()
-    forbidden_sha256 = text_sha256(sorted(forbidden)) if forbidden else None
+    forbidden_sha256 = passages_sha256(forbidden)
     known_text = KnownText(source.tokenizer_sha256, named.recipe.calibration, forbidden_sha256)
     build = _Build(source, named, forbidden_sha256)
     known_sha256 = known_text.sha256(cache_root())

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.cli.tiny_suite import write_tiny_suite
 
 from quantgate.cli.main import run_command
+from quantgate.engine_settings.engine import EngineSettings
+from quantgate.engine_settings.loading import load_engine
+from quantgate.progress import ProgressReporter
+from quantgate.quantizing.evaluation_passages import evaluation_passages
+from quantgate_engine.quant.calibration.passages import passages_sha256
 from quantgate_engine.quant.calibration.settings import CalibrationSettings
 
 SCHEME = "int4-g32-gptq"
@@ -122,6 +129,16 @@ def test_a_trace_is_replayed_on_a_prepared_build(
     told = capsys.readouterr().err
     assert told.index("quantize: done") < told.index("load: started")
     assert arms_of(results)[SCHEME]["scheme"] == SCHEME
+
+
+def test_a_server_shows_the_preparation_and_keeps_apart_from_the_same_texts(suite: Path) -> None:
+    """As `serve` loads."""
+    shown = StringIO()
+    settings, progress = EngineSettings(kernel_set="reference"), ProgressReporter(Console(file=shown))
+    info = load_engine(str(suite.parent / "model"), SCHEME, settings, progress=progress).llm.info
+    assert "quantize: done" in shown.getvalue()
+    assert info.provenance["forbidden_sha256"] == passages_sha256(evaluation_passages())
+    assert (info.name, info.scheme) == ("model", SCHEME)
 
 
 def test_bench_measures_a_prepared_build(

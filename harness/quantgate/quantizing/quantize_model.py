@@ -15,6 +15,7 @@ from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.model_folder import ModelFolder
 from quantgate_engine.model.tokenizer import load_tokenizer
+from quantgate_engine.quant.calibration.passages import passages_sha256
 from quantgate_engine.quant.calibration.settings import CalibrationSettings, CalibrationTokens
 from quantgate_engine.quant.calibration.text import draw_tokens
 from quantgate_engine.quant.export.export_model import Export, export_model
@@ -47,7 +48,7 @@ def quantize_model(settings: QuantizeSettings, progress: ProgressReporter) -> Mo
     source = resolve_model(settings.model, progress=progress.note)
     layers = read_decoder_config(source.path).num_layers
     text = _calibration(named, source, own, progress)
-    told = {"scheme": named.name}
+    told = {"scheme": named.name, "forbidden_sha256": passages_sha256(evaluation_passages()) if text else None}
     export = Export(source, named.recipe, FORMS[form], text, version("quantgate"), named.int8_activations, told)
     with progress.phase("quantize", layers) as advance:
         return export_model(export, settings.target, lambda done, doing: advance(done, doing))

@@ -28,6 +28,11 @@ def passage_hashes(text: str) -> frozenset[str]:
     return frozenset(hashlib.blake2b(run.encode(), digest_size=12).hexdigest() for run in runs)
 
 
+def passages_sha256(passages: Collection[str]) -> str | None:
+    """Of them all, for the record of what a text was kept apart from; None where there are none."""
+    return hashlib.sha256("\n".join(sorted(passages)).encode()).hexdigest() if passages else None
+
+
 def require_disjoint(texts: Iterable[str], forbidden: Collection[str]) -> None:
     """Raises ConfigurationError where a text holds a passage whose hash is forbidden."""
     for text in texts:
