@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
@@ -121,20 +120,17 @@ def _made(export: Export, target: Path, progress: PreparationProgress) -> ModelF
     """On the thread that will compute: threads of torch that another one had would slow every later step."""
     if has_record(target):
         return read_record(target)
-    interrupted = threading.Event()
+    left = threading.Event()
     layers = read_decoder_config(export.source.path).num_layers
     with progress.phase("quantize", layers) as advance:
 
         def tell(done: int, doing: str) -> None:
-            if interrupted.is_set():
+            if left.is_set():
                 raise RunError("The preparation was interrupted.")
             advance(done, f"{export.told['scheme']}, {doing}")
 
         try:
             return on_compute_thread(lambda: exported_once(export, target, tell))
-        except BaseException:
-            interrupted.set()
-            # It stops behind the running layer; an interrupted caller finds nothing going on behind its back.
-            with suppress(RunError):
-                on_compute_thread(lambda: None)
-            raise
+        finally:
+            # An interrupt comes out at once, and what goes on behind it ends with the running layer.
+            left.set()

@@ -17,6 +17,7 @@ from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 
 from quantgate_engine import LLM
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.executor.compute_thread import on_compute_thread
 from quantgate_engine.model.cache import locked
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.preparation import Advance, Preparation, Unseen
@@ -132,8 +133,8 @@ def test_an_interrupt_leaves_no_checkpoint_and_layers_to_go_on_from(model: Path,
     assert made(tmp_path) == [folder.path.name]
 
 
-def test_an_interrupted_caller_leaves_nothing_going_on(model: Path, tmp_path: Path) -> None:
-    """Ctrl-C comes to the caller's thread, while layers are computed on another one."""
+def test_what_an_interrupted_caller_leaves_behind_ends_with_its_layer(model: Path, tmp_path: Path) -> None:
+    """Ctrl-C comes to the caller's thread at once, while layers are computed on another one."""
 
     class Interrupting(Watched):
         def advance(self, done: float, doing: str) -> None:
@@ -145,7 +146,9 @@ def test_an_interrupted_caller_leaves_nothing_going_on(model: Path, tmp_path: Pa
     progress = Interrupting()
     with pytest.raises(KeyboardInterrupt):
         prepared_model(resolve_model(model), SCHEME, Preparation(progress=progress, calibration=CALIBRATION))
-    assert [text for text in progress.told if "layer" in text] == [f"{SCHEME}, layer 0", f"{SCHEME}, layer 1"]
+    assert progress.told[-1] == f"{SCHEME}, layer 1"
+    on_compute_thread(lambda: None)
+    assert progress.told[-1] == f"{SCHEME}, layer 1"
     [left] = made(tmp_path)
     assert left.endswith(".quantizing")
 
