@@ -15,7 +15,7 @@ QUANTGATE_INLINED Lanes load(const BFloat16* from) {
     const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
     return (Lanes)_mm512_slli_epi32(wide, 16);
 #else
-    return parts_of_bits<float>(widened<uint32_t>(reinterpret_cast<const uint16_t*>(from)) << 16);
+    return floats_of_bits(bits_of(load_widened(reinterpret_cast<const uint16_t*>(from))) << 16);
 #endif
 }
 

@@ -7,7 +7,7 @@
 
 #include "common/intrinsics.h"
 #if !QUANTGATE_AVX512
-#include "common/parts.h"
+#include "common/registers.h"
 #endif
 
 namespace quantgate {
@@ -55,26 +55,26 @@ QUANTGATE_INLINED IntLanes load_widened(const Narrow* from) {
 
 #else
 
-using Lanes = Parts<float>;
-using IntLanes = Parts<int32_t>;
-using BitLanes = Parts<uint32_t>;
+using Lanes = Registers<float>;
+using IntLanes = Registers<int32_t>;
+using BitLanes = Registers<uint32_t>;
 
-QUANTGATE_INLINED Lanes load(const float* from) { return load_parts<float>(from); }
-QUANTGATE_INLINED BitLanes load_bits(const void* from) { return load_parts<uint32_t>(from); }
-QUANTGATE_INLINED void store(const Lanes& lanes, float* to) { store_parts(lanes, to); }
-QUANTGATE_INLINED void store_bits(const BitLanes& lanes, void* to) { store_parts(lanes, to); }
-
-QUANTGATE_INLINED BitLanes bits_of(const IntLanes& numbers) { return parts_of_bits<uint32_t>(numbers); }
-QUANTGATE_INLINED IntLanes ints_of_bits(const BitLanes& bits) { return parts_of_bits<int32_t>(bits); }
-QUANTGATE_INLINED BitLanes bits_of(const Lanes& numbers) { return parts_of_bits<uint32_t>(numbers); }
-QUANTGATE_INLINED Lanes floats_of_bits(const BitLanes& bits) { return parts_of_bits<float>(bits); }
-QUANTGATE_INLINED Lanes to_float(const IntLanes& numbers) {
-    return parts<float>([&](int64_t part) { return __builtin_convertvector(numbers.of[part], Lanes::Part); });
+QUANTGATE_INLINED Lanes load(const float* from) { return Work<Lanes>::load(reinterpret_cast<const uint8_t*>(from)); }
+QUANTGATE_INLINED BitLanes load_bits(const void* from) { return Work<BitLanes>::load(static_cast<const uint8_t*>(from)); }
+QUANTGATE_INLINED void store(const Lanes& lanes, float* to) { Work<Lanes>::store(lanes, reinterpret_cast<uint8_t*>(to)); }
+QUANTGATE_INLINED void store_bits(const BitLanes& lanes, void* to) {
+    Work<BitLanes>::store(lanes, static_cast<uint8_t*>(to));
 }
+
+QUANTGATE_INLINED BitLanes bits_of(const IntLanes& numbers) { return Work<BitLanes>::of_bits(numbers); }
+QUANTGATE_INLINED IntLanes ints_of_bits(const BitLanes& bits) { return Work<IntLanes>::of_bits(bits); }
+QUANTGATE_INLINED BitLanes bits_of(const Lanes& numbers) { return Work<BitLanes>::of_bits(numbers); }
+QUANTGATE_INLINED Lanes floats_of_bits(const BitLanes& bits) { return Work<Lanes>::of_bits(bits); }
+QUANTGATE_INLINED Lanes to_float(const IntLanes& numbers) { return Work<Lanes>::converted(numbers); }
 
 template <class Narrow>
 QUANTGATE_INLINED IntLanes load_widened(const Narrow* from) {
-    return widened<int32_t>(from);
+    return Work<IntLanes>::widened(from);
 }
 
 #endif

@@ -31,6 +31,18 @@ QUANTGATE_INLINED Lanes add_pairs(const Lanes& sums, const BitLanes& weights, ui
 #endif
 }
 
+#if QUANTGATE_AVX2
+// The four products of each of eight outputs. As pairs of 16 bits: the processor's sums of pairs of bytes stop at 32,767.
+QUANTGATE_INLINED decltype(IntLanes::lower) quads(const decltype(BitLanes::lower)& weights, uint32_t inputs) {
+    const auto codes = (__m256i)weights;
+    const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(codes, 8), 8), odd = _mm256_srai_epi16(codes, 8);
+    const __m256i even_inputs = _mm256_set1_epi32(static_cast<int>(inputs & 0x00ff00ffu));
+    const __m256i odd_inputs = _mm256_set1_epi32(static_cast<int>(inputs >> 8 & 0x00ff00ffu));
+    const __m256i pairs = _mm256_add_epi32(_mm256_madd_epi16(even, even_inputs), _mm256_madd_epi16(odd, odd_inputs));
+    return (decltype(IntLanes::lower))pairs;
+}
+#endif
+
 // sums[o] += the four products of the weights' signed bytes and the inputs' unsigned ones. Sums may wrap around on the way
 // to a result that fits.
 QUANTGATE_INLINED IntLanes add_quads(const IntLanes& sums, const BitLanes& weights, uint32_t inputs) {
@@ -38,15 +50,7 @@ QUANTGATE_INLINED IntLanes add_quads(const IntLanes& sums, const BitLanes& weigh
     const __m512i same = _mm512_set1_epi32(static_cast<int>(inputs));
     return (IntLanes)_mm512_dpbusd_epi32((__m512i)sums, same, (__m512i)weights);
 #elif QUANTGATE_AVX2
-    // As pairs of 16 bits: the processor's sums of pairs of bytes stop at 32,767.
-    const __m256i even_inputs = _mm256_set1_epi32(static_cast<int>(inputs & 0x00ff00ffu));
-    const __m256i odd_inputs = _mm256_set1_epi32(static_cast<int>(inputs >> 8 & 0x00ff00ffu));
-    return parts<int32_t>([&](int64_t part) {
-        const auto codes = (__m256i)weights.of[part];
-        const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(codes, 8), 8), odd = _mm256_srai_epi16(codes, 8);
-        const __m256i pairs = _mm256_add_epi32(_mm256_madd_epi16(even, even_inputs), _mm256_madd_epi16(odd, odd_inputs));
-        return sums.of[part] + (IntLanes::Part)pairs;
-    });
+    return {sums.lower + quads(weights.lower, inputs), sums.upper + quads(weights.upper, inputs)};
 #else
     BitLanes total = bits_of(sums);
     for (int byte = 0; byte < 4; ++byte) {
