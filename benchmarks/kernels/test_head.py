@@ -32,7 +32,7 @@ def by_panels(x: Tensor, head: DenseWeight) -> list[Callable[[], object]]:
 
 def by_torch(x: Tensor, head: DenseWeight) -> list[Callable[[], object]]:
     # Packed, as torch reads weights fastest: a slower baseline would flatter the other.
-    return [partial(multiply, x, stored, {}) for stored in cold(stored_form(head), stored_bytes(head))]
+    return [partial(multiply, x, stored, {}) for stored in cold(stored_form(head, torch.bfloat16), stored_bytes(head))]
 
 
 BY = {"panels": by_panels, TORCH: by_torch}

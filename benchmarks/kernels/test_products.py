@@ -31,7 +31,9 @@ def by_panels(x: Tensor, weight: PlainWeight) -> list[Callable[[], object]]:
 
 
 def by_torch(x: Tensor, weight: PlainWeight) -> list[Callable[[], object]]:
-    return [partial(multiply, x, stored, {}) for stored in cold(stored_form(weight), stored_bytes(weight))]
+    return [
+        partial(multiply, x, stored, {}) for stored in cold(stored_form(weight, torch.bfloat16), stored_bytes(weight))
+    ]
 
 
 BY = {"panels": by_panels, TORCH: by_torch}

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from quantgate_kernels.bnb.weights import BnbWeight
 from quantgate_kernels.panel_weight import PanelWeight
-from quantgate_kernels.types import DenseWeight, StoredWeight
+from quantgate_kernels.types import DenseWeight, StackedWeight, StoredWeight
 
 TableWeight = DenseWeight | PanelWeight
 """What an embedding is stored as, and a head of as many bits."""
@@ -99,6 +100,12 @@ class DecoderWeights:
         for layer in self.layers:
             yield from layer.projections()
 
+    @property
+    def recordable(self) -> bool:
+        """See `KernelSet.recordable`: bitsandbytes asks the device for the outliers of a product before it goes on."""
+        weights = [self.head, *(projection.weight for projection in self.projections())]
+        return not any(isinstance(part, BnbWeight) for weight in weights for part in _parts(weight))
+
     def stored_bytes(self) -> int:
         """Bytes of every tensor, each counted once: a tied head is the embedding."""
         tensors = [*self.embedding.tensors(), self.final_norm, *self.head.tensors()]
@@ -106,3 +113,7 @@ class DecoderWeights:
             tensors += layer.tensors()
         once = {id(tensor): tensor for tensor in tensors}.values()
         return sum(tensor.numel() * tensor.element_size() for tensor in once)
+
+
+def _parts(weight: StoredWeight) -> tuple[StoredWeight, ...]:
+    return weight.parts if isinstance(weight, StackedWeight) else (weight,)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from quantgate_kernels.bnb.weights import BnbInt8Weight, BnbNf4Weight
 from quantgate_kernels.int4_packing import ZERO_CODE
 from quantgate_kernels.types import (
     DenseWeight,
@@ -50,7 +51,7 @@ def _joined(parts: Sequence[OrderedWeight]) -> OrderedWeight | None:
         return None
     columns = [torch.cat(tensors) for tensors in zip(*(part.tensors() for part in parts), strict=True)]
     match first:
-        case DenseWeight() | Int8ChannelWeight() | Int8DynamicWeight():
+        case DenseWeight() | Int8ChannelWeight() | Int8DynamicWeight() | BnbInt8Weight() | BnbNf4Weight():
             return type(first)(*columns)
         case Int8GroupWeight() | Int4GroupWeight():
             return type(first)(columns[0], columns[1], first.group_size, columns[2] if len(columns) > 2 else None)

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
+from quantgate_kernels.bnb.weights import BnbWeight
 from quantgate_kernels.panel_weight import PanelWeight
 from quantgate_kernels.word_weight import WordWeight
 
@@ -182,6 +183,7 @@ OrderedWeight = (
     | Int8GroupWeight
     | Int4GroupWeight
     | Int4TiledWeight
+    | BnbWeight
 )
 """A weight whose inputs stand in the order of the activations."""
 

@@ -49,7 +49,7 @@ def test_sequences_have_slots_of_their_own() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_copies_are_alike_lie_apart_and_fill_more_than_a_cache(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shapes, "READ_BYTES", 100_000)
-    weight = stored_form(FORMS[form](128, 64))
+    weight = stored_form(FORMS[form](128, 64), torch.bfloat16)
     copies = shapes.cold(weight, BYTES_OF_WEIGHT[form])
     assert len(copies) * BYTES_OF_WEIGHT[form] >= 100_000 > (len(copies) - 1) * BYTES_OF_WEIGHT[form]
     x = shapes.numbers(2, 64)

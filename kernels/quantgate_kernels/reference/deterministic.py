@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import override
 
+from quantgate_kernels.bnb.weights import BnbNf4Weight
 from quantgate_kernels.reference.head import VOCABULARY_SLICE
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.reference.lone_rows import attend_alone, plan_seen_slots, rows_of
@@ -25,6 +26,7 @@ from quantgate_kernels.types import (
     KVLayer,
     LinearWeight,
     ReorderedWeight,
+    StackedWeight,
     StoredWeight,
 )
 
@@ -40,8 +42,11 @@ class DeterministicReferenceKernels(ReferenceKernels):
 
     @override
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
-        """As it is: packed forms are multiplied by operators that divide their sums among threads as they like."""
-        if isinstance(weight, ReorderedWeight):
+        """As it is: packed forms are multiplied by operators that divide their sums among threads as they like.
+
+        bitsandbytes' order of NF4 rounds its scales, so that the mode would change the weights if it did without.
+        """
+        if isinstance(weight, ReorderedWeight | StackedWeight | BnbNf4Weight):
             return super().stored_form(weight, compute, split=split)
         return weight
 

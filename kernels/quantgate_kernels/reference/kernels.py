@@ -47,7 +47,7 @@ class ReferenceKernels(KernelSet):
             return ReorderedWeight(stored, weight.order)
         if isinstance(weight, StackedWeight):
             return StackedWeight(tuple(self._stored_part(part, compute) for part in weight.parts))
-        return stored_form(weight)
+        return stored_form(weight, compute)
 
     def _stored_part(self, weight: LinearPart, compute: torch.dtype) -> StoredPart:
         stored = self.stored_form(weight, compute)

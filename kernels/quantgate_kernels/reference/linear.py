@@ -9,6 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from quantgate_kernels.bnb import int8 as bnb_int8
+from quantgate_kernels.bnb import nf4 as bnb_nf4
+from quantgate_kernels.bnb.weights import BnbInt8Weight, BnbNf4TiledWeight, BnbNf4Weight
 from quantgate_kernels.int4_packing import dequantize_groups
 from quantgate_kernels.reference import dense, int4, int8, int8_dynamic, int8_groups
 from quantgate_kernels.types import (
@@ -65,6 +68,9 @@ ROW_PATHS: dict[type, tuple[RowPath, ...]] = {
         RowPath(None, "dequantize tiles, torch.bmm", int4.multiply_dequantized_tiles),
     ),
     Int4GroupWeight: (RowPath(None, "dequantize groups, torch.linear", int4.multiply_dequantized_groups),),
+    BnbInt8Weight: (RowPath(None, "bitsandbytes int8_mixed_scaled_mm", bnb_int8.multiply),),
+    BnbNf4Weight: (RowPath(None, "bitsandbytes gemm_4bit", bnb_nf4.multiply),),
+    BnbNf4TiledWeight: (RowPath(None, "bitsandbytes gemv_4bit", bnb_nf4.multiply_tiled),),
 }
 
 
@@ -78,12 +84,14 @@ def multiply(x: Tensor, weight: StoredWeight, paths: dict[str, str]) -> Tensor:
     raise AssertionError(f"no path multiplies {type(weight).__name__}; the last row of a table must take any batch")
 
 
-def stored_form(weight: OrderedWeight) -> OrderedWeight:
+def stored_form(weight: OrderedWeight, compute: torch.dtype) -> OrderedWeight:
     """The one form in which `weight` is kept: the order that torch's fastest product reads, where it has one."""
     if isinstance(weight, DenseWeight) and dense.has_packed_product(weight):
         return dense.pack(weight)
     if isinstance(weight, Int4GroupWeight) and int4.has_tiled_product(weight):
         return int4.tile(weight)
+    if isinstance(weight, BnbNf4Weight) and bnb_nf4.has_tiled_product(weight, compute):
+        return bnb_nf4.tile(weight)
     return weight
 
 
@@ -99,7 +107,8 @@ def check_order(weight: ReorderedWeight[OrderedWeight]) -> None:
 def dequantize(weight: LinearWeight) -> Tensor:
     """float32 [out, in]: what the stored form stands for, by definition. Every kernel is checked against it.
 
-    Products with an `Int8DynamicWeight` also round their activations: `reference/int8_dynamic.py` defines them.
+    Products with an `Int8DynamicWeight` also round their activations: `reference/int8_dynamic.py` defines them. So do
+    those with a `BnbInt8Weight`, but for outliers.
     """
     if isinstance(weight, ReorderedWeight):
         return dequantize(weight.weight).index_select(1, weight.order.argsort())
@@ -113,5 +122,11 @@ def dequantize(weight: LinearWeight) -> Tensor:
         return weight.codes.float() * weight.scales.float().unsqueeze(1)
     if isinstance(weight, Int8GroupWeight):
         return int8_groups.dequantize(weight, torch.float32)
+    if isinstance(weight, BnbInt8Weight):
+        return bnb_int8.dequantize(weight)
+    if isinstance(weight, BnbNf4Weight):
+        return bnb_nf4.dequantize(weight)
+    if isinstance(weight, BnbNf4TiledWeight):
+        return bnb_nf4.dequantize_tiled(weight)
     groups = int4.untile(weight) if isinstance(weight, Int4TiledWeight) else weight
     return dequantize_groups(groups, torch.float32)

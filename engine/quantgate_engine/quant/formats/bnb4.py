@@ -23,30 +23,13 @@ from quantgate_engine.quant.formats.layer_tensors import LayerTensors
 from quantgate_engine.quant.formats.nested_absmax import NestedAbsmax, nest
 from quantgate_engine.quant.formats.storage import ReadLayer
 from quantgate_engine.quant.formats.table_codes import TableCodes, nearest_codes
+from quantgate_kernels.bnb.nf4 import NF4_TABLE
 
 Kind = Literal["nf4", "fp4"]
 
 BLOCK_SIZE = 64
 TABLES: dict[Kind, tuple[float, ...]] = {
-    # Quantiles of the normal distribution.
-    "nf4": (
-        -1.0,
-        -0.6961928009986877,
-        -0.5250730514526367,
-        -0.39491748809814453,
-        -0.28444138169288635,
-        -0.18477343022823334,
-        -0.09105003625154495,
-        0.0,
-        0.07958029955625534,
-        0.16093020141124725,
-        0.24611230194568634,
-        0.33791524171829224,
-        0.44070982933044434,
-        0.5626170039176941,
-        0.7229568362236023,
-        1.0,
-    ),
+    "nf4": NF4_TABLE,
     # A sign and a magnitude of three bits, in twelfths.
     "fp4": tuple(sign * twelfths / 12 for sign in (1, -1) for twelfths in (0, 0.0625, 8, 12, 4, 6, 2, 3)),
 }
