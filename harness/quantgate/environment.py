@@ -20,6 +20,7 @@ RECORDED_PACKAGES = (
     "pyarrow",
     "pydantic",
     "triton",
+    "bitsandbytes",
 )
 
 

@@ -21,6 +21,10 @@ from quantgate.environment import capture_environment
 from quantgate_engine.quant.schemes import SCHEMES
 from quantgate_kernels.registry import KERNEL_SETS
 
+ROUNDED_FURTHER = {
+    "int8-w8a8": ["linear layers int8"],
+    "bnb-int8": ["linear layers int8 but for outliers"],
+}
 CPU_INFO = """processor\t: 0
 model name\t: Some CPU 9000
 flags\t\t: fpu avx2 fma avx512f avx512_bf16 unknown_flag
@@ -113,7 +117,7 @@ def test_every_scheme_of_every_kernel_set_names_its_paths():
         assert any(operation.startswith("linear.") for operation in operations)
         width, *linear_layers = entry.compute_dtype.split(", ")
         assert width in ("float32", "bfloat16", "float16")
-        assert linear_layers == (["linear layers int8"] if entry.scheme == "int8-w8a8" else [])
+        assert linear_layers == ROUNDED_FURTHER.get(entry.scheme, [])
 
 
 def test_processor_is_read_from_its_first_entry(monkeypatch, tmp_path):

@@ -35,6 +35,8 @@ ARMS = (
     Arm("cpu", "int8-w8a8"),
     Arm("cpu", "int4-g64"),
     Arm("cpu", "bf16", kv_dtype="int8"),
+    Arm("cpu", "bnb-int8", num_prompts=6),
+    Arm("cpu", "bnb-nf4", num_prompts=6),
     Arm("reference", "bf16", num_prompts=6),
     Arm("reference", "fp32", num_prompts=6),
     Arm("reference", "int8-w8a8", num_prompts=6),

@@ -26,6 +26,10 @@ from quantgate_kernels.types import Int4GroupWeight, Int8ChannelWeight, Int8Dyna
 FLOAT32 = Precision(torch.float32, torch.float32)
 BFLOAT16 = Precision(torch.bfloat16, torch.bfloat16)
 CHUNK = 64
+ROUNDED_FURTHER = {
+    "int8-w8a8": ", linear layers int8",
+    "bnb-int8": ", linear layers int8 but for outliers",
+}
 
 
 def random_weight(outputs: int, inputs: int, seed: int) -> torch.Tensor:
@@ -149,10 +153,12 @@ def test_info_tells_what_is_really_stored(tmp_path: Path) -> None:
     assert linear < loaded["int8-w8a16"].linear_weight_bytes <= linear + 4 * outputs
     assert linear < loaded["int8-w8a8"].linear_weight_bytes <= linear + 8 * outputs
     assert loaded["int4-g64"].linear_weight_bytes < 0.60 * loaded["int8-w8a16"].linear_weight_bytes
+    assert linear + 4 * outputs == loaded["bnb-int8"].linear_weight_bytes
+    # Scales of 64 codes each in bfloat16, where CPUs multiply that, or in float32.
+    assert linear * 4.25 / 8 <= loaded["bnb-nf4"].linear_weight_bytes <= linear * 4.5 / 8
     for info in loaded.values():
         assert (info.head_dtype == "float32") == (info.scheme == "fp32")
-        rounded_further = ", linear layers int8" if info.scheme == "int8-w8a8" else ""
-        assert info.compute_dtype == info.kv_dtype + rounded_further
+        assert info.compute_dtype == info.kv_dtype + ROUNDED_FURTHER.get(info.scheme, "")
         assert (info.name, info.kernel_set) == ("tiny-llama", make_kernel_set().name)
 
 

@@ -42,7 +42,7 @@ class Decoder:
     @property
     def can_be_recorded(self) -> bool:
         """Whether `layers` of a decode step may be recorded and replayed; see `KernelSet.recordable`."""
-        return self._program is None and self.kernels.recordable
+        return self._program is None and self.kernels.recordable and self.weights.recordable
 
     def hidden_states(
         self, rows: StepRows, cache: Sequence[KVLayer], output_rows: Sequence[int] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.quant.bitsandbytes_schemes import BNB_INT8, BNB_NF4
 from quantgate_engine.quant.dense import store_dense
 from quantgate_engine.quant.int4_group import OFFERED_GROUP_SIZES, int4_group_scheme
 from quantgate_engine.quant.int8_channel import quantize_int8_channel
@@ -34,6 +35,8 @@ SCHEMES: dict[str, Scheme] = {
             linear_operands="int8",
         ),
         *(int4_group_scheme(group_size) for group_size in OFFERED_GROUP_SIZES),
+        BNB_INT8,
+        BNB_NF4,
     )
 }
 """Those that make weights of floats; `stored` takes them as they are."""
@@ -47,8 +50,11 @@ PREPARED_SCHEMES: dict[str, Scheme] = {
 
 
 def find_scheme(name: str) -> Scheme:
-    """Raises ConfigurationError, with the known names, for an unknown one."""
+    """Raises ConfigurationError, with the known names, for an unknown one, and for one that needs a missing package."""
     known = {**SCHEMES, STORED.name: STORED, **PREPARED_SCHEMES}
     if name not in known:
         raise ConfigurationError(f"Unknown scheme {name!r}; expected one of {', '.join(known)}.")
+    missing = known[name].missing()
+    if missing is not None:
+        raise ConfigurationError(f"Scheme {name} {missing}.")
     return known[name]

@@ -37,11 +37,12 @@ class SchemePaths:
 
 
 def probe_kernel_paths() -> list[SchemePaths]:
-    """For every scheme on every kernel set that this machine can run."""
+    """For every scheme on every kernel set that this machine can run, but for those that need a missing package."""
     from quantgate_engine.quant.schemes import SCHEMES
     from quantgate_kernels.registry import KERNEL_SETS
 
-    return [_probe(kernel_set, scheme) for kernel_set in KERNEL_SETS if _runs(kernel_set) for scheme in SCHEMES]
+    schemes = [scheme.name for scheme in SCHEMES.values() if scheme.missing() is None]
+    return [_probe(kernel_set, scheme) for kernel_set in KERNEL_SETS if _runs(kernel_set) for scheme in schemes]
 
 
 def _runs(kernel_set: str) -> bool:
