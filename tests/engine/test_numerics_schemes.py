@@ -121,20 +121,21 @@ def test_the_16_bit_baseline_is_never_emulated(monkeypatch: pytest.MonkeyPatch) 
     assert fastest_16_bit_precision(torch.device("cuda")) == Precision(torch.float16, torch.float16)
 
 
-@pytest.mark.parametrize("scheme", ["fp16", "int8-w8a16", "int8-w8a8", "int4-g64"])
+@pytest.mark.parametrize("scheme", ["fp16", "int8-w8a16", "int8-w8a8", "int4-g64", "bnb-int8", "bnb-nf4"])
 def test_a_cpu_without_bfloat16_serves_every_scheme(
     scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
     folder, model = save_tiny_model(tmp_path)
     executor = TorchExecutor.load(folder, scheme, EngineConfig())
-    linear_layers = ", linear layers int8" if scheme == "int8-w8a8" else ""
-    assert (executor.info.compute_dtype, executor.info.head_dtype) == (f"float32{linear_layers}", "float16")
+    rounded_further = ROUNDED_FURTHER.get(scheme, "")
+    assert (executor.info.compute_dtype, executor.info.head_dtype) == (f"float32{rounded_further}", "float16")
     tokens = list(range(3, 40))
     with torch.no_grad():
         expected = model(torch.tensor([tokens])).logits[0].log_softmax(-1)
     divergence = (expected.exp() * (expected - executor.logits(tokens).log_softmax(-1))).sum(-1).mean()
-    assert divergence < {"fp16": 1e-4, "int8-w8a16": 0.05, "int8-w8a8": 0.5, "int4-g64": 5.0}[scheme]
+    most = {"fp16": 1e-4, "int8-w8a16": 0.05, "int8-w8a8": 0.5, "int4-g64": 5.0, "bnb-int8": 0.05, "bnb-nf4": 3.0}
+    assert divergence < most[scheme]
 
 
 def test_info_tells_what_is_really_stored(tmp_path: Path) -> None:

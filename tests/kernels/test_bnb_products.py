@@ -206,3 +206,13 @@ def test_every_set_hands_products_to_bitsandbytes_and_says_so(kernels: KernelSet
 def test_outputs_that_fill_no_tile_keep_the_plain_form(kernels: KernelSet) -> None:
     given = nf4.quantize(weights(40, 64))
     assert isinstance(kernels.stored_form(given, torch.bfloat16), BnbNf4Weight)
+
+
+def test_tiles_are_not_made_for_a_product_that_reads_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another version of bitsandbytes may."""
+    original = nf4.multiply_tiled
+    nf4._tiles_are_read.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(nf4, "multiply_tiled", lambda x, weight: original(x, weight).flip(1))
+        assert not nf4.has_tiled_product(nf4.quantize(weights(64, 64)), torch.bfloat16)
+    nf4._tiles_are_read.cache_clear()
