@@ -93,6 +93,26 @@ def test_the_engine_computes_what_was_written(case: str, tmp_path: Path) -> None
         assert divergence(expected_logits(model, TOKENS), executor.logits(TOKENS)) < 2e-3
 
 
+@pytest.mark.parametrize(("symmetric", "convention", "stored_zero"), [(True, "gptq", 7), (False, "gptq_v2", 8)])
+def test_zeros_that_differ_are_stored_as_they_are(
+    symmetric: bool, convention: str, stored_zero: int, tmp_path: Path
+) -> None:
+    """Of rows from -w to w the zero is the middle, 8."""
+    saved, model = source(tmp_path / "source")
+    with torch.no_grad():
+        for layer in model.modules():
+            if isinstance(layer, torch.nn.Linear) and layer.weight.shape[0] != 257:
+                layer.weight.copy_(torch.linspace(-8, 7, layer.weight.shape[1]))
+    model.save_pretrained(tmp_path / "source")
+    recipe = Recipe(rounding="nearest", grid=Grid(4, None, symmetric=symmetric))
+    folder = export_model(Export(saved, recipe, FORMS["gptq"], None, "1.0"), tmp_path / "out")
+    config = json.loads((folder.path / "quantize_config.json").read_text())
+    assert (config["checkpoint_format"], config["sym"]) == (convention, symmetric)
+    with Checkpoint(folder.path) as checkpoint:
+        words = checkpoint.stored("model.layers.0.mlp.down_proj.qzeros")
+    assert set((words & 15).flatten().tolist()) == {stored_zero}
+
+
 def test_smoothed_weights_meet_int8_activations(tmp_path: Path) -> None:
     folder, model = exported("smoothquant", tmp_path)
     _, floats = source(tmp_path / "floats")

@@ -109,7 +109,7 @@ def _require_sound(export: Export) -> None:
     require_possible(export.source, export.recipe)
     if export.recipe.needs_text and export.text is None:
         raise ConfigurationError("This recipe needs calibration text.")
-    export.form.writer(int8_activations=export.int8_activations)
+    export.form.writer(export.recipe, int8_activations=export.int8_activations)
 
 
 def _require_free(target: Path) -> None:
@@ -156,9 +156,9 @@ def _tensors(export: Export, checkpoint: Checkpoint, layer: QuantizedLayer) -> d
         f"{prefix}{name}": values.to(checkpoint.stored(f"{prefix}{name}").dtype)
         for name, values in layer.floats.items()
     }
+    write = export.form.writer(export.recipe, int8_activations=export.int8_activations)
     for name, linear in layer.linears.items():
-        own = export.form.writer(int8_activations=export.int8_activations)(linear.codes)
-        tensors |= {f"{prefix}{name}.{part}": tensor.contiguous() for part, tensor in own.items()}
+        tensors |= {f"{prefix}{name}.{part}": tensor.contiguous() for part, tensor in write(linear.codes).items()}
     return tensors
 
 

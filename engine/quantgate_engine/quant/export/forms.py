@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch import Tensor
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.quant.formats.compressed_tensors import write_int, write_packed
 from quantgate_engine.quant.formats.gptq import write_gptq
+from quantgate_engine.quant.formats.gptq_zeros import ZeroConvention
 from quantgate_engine.quant.grouped_codes import GroupedCodes
 from quantgate_engine.quant.methods.grid import Grid
 from quantgate_engine.quant.methods.recipe import Recipe
@@ -43,28 +45,40 @@ class WrittenRecipe:
         return exceptions
 
 
+Writer = Callable[[GroupedCodes], dict[str, Tensor]]
+"""Of one linear layer, its tensors by what follows its name and a dot."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckpointForm:
-    """write: of one linear layer, its tensors by what follows its name and a dot; write_int8: where activations are
-    rounded to INT8 too, None where the form cannot say so. quantization_config: for config.json, given the writer's
-    version. own_file: where other readers look for the same.
+    """layers: how the layers of a recipe are written; int8_layers: where activations are rounded to INT8 too, None
+    where the form cannot say so. quantization_config: for config.json, given the writer's version. own_file: where
+    other readers look for the same.
     """
 
     name: str
-    write: Callable[[GroupedCodes], dict[str, Tensor]]
-    write_int8: Callable[[GroupedCodes], dict[str, Tensor]] | None
+    layers: Callable[[Recipe], Writer]
+    int8_layers: Callable[[Recipe], Writer] | None
     quantization_config: Callable[[WrittenRecipe, str], dict[str, Any]]
     own_file: str | None = None
 
-    def writer(self, *, int8_activations: bool) -> Callable[[GroupedCodes], dict[str, Tensor]]:
+    def writer(self, recipe: Recipe, *, int8_activations: bool) -> Writer:
         """Raises ConfigurationError where the form cannot say that activations are rounded."""
         if not int8_activations:
-            return self.write
-        if self.write_int8 is None:
+            return self.layers(recipe)
+        if self.int8_layers is None:
             raise ConfigurationError(
                 f"A {self.name} checkpoint cannot say that activations are rounded to INT8; choose another form."
             )
-        return self.write_int8
+        return self.int8_layers(recipe)
+
+
+def _gptq_zeros(recipe: Recipe) -> ZeroConvention:
+    """Zeros that differ are stored as they are: gptqmodel takes them less one from itself alone, and readers that add
+    the one without cutting it to the bits again make 16 of a zero of 0.
+    """
+    grids = (recipe.grid, *(exception.grid for exception in recipe.exceptions if exception.grid is not None))
+    return ZeroConvention.MINUS_ONE if all(grid.symmetric for grid in grids) else ZeroConvention.AS_IS
 
 
 def _gptq_config(written: WrittenRecipe, version: str) -> dict[str, Any]:
@@ -77,7 +91,7 @@ def _gptq_config(written: WrittenRecipe, version: str) -> dict[str, Any]:
     }
     return {
         "quant_method": "gptq",
-        "checkpoint_format": "gptq",
+        "checkpoint_format": _gptq_zeros(recipe).value,
         **_gptq_grid(recipe.grid),
         "desc_act": written.lists_groups,
         "static_groups": False,
@@ -140,8 +154,16 @@ _TOKEN_WISE_INT8 = {"num_bits": 8, "type": "int", "symmetric": True, "strategy":
 FORMS: dict[str, CheckpointForm] = {
     form.name: form
     for form in (
-        CheckpointForm("gptq", write_gptq, None, _gptq_config, own_file="quantize_config.json"),
-        CheckpointForm("compressed-tensors", write_packed, write_int, _compressed_tensors_config),
+        CheckpointForm(
+            "gptq",
+            lambda recipe: partial(write_gptq, convention=_gptq_zeros(recipe)),
+            None,
+            _gptq_config,
+            own_file="quantize_config.json",
+        ),
+        CheckpointForm(
+            "compressed-tensors", lambda _recipe: write_packed, lambda _recipe: write_int, _compressed_tensors_config
+        ),
     )
 }
 """The first is as auto-gptq began it and gptqmodel goes on, the second what llm-compressor writes."""
