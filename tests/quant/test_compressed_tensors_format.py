@@ -12,9 +12,12 @@ from tests.quant.slow_readers import read_packed
 from tests.quant.some_codes import assert_same, group_sizes, input_counts, seeds, some_codes, stored
 
 from quantgate_engine.errors import ModelError
+from quantgate_engine.quant.formats.bit_packing import pack_codes
 from quantgate_engine.quant.formats.compressed_tensors import IntStorage, PackedStorage, write_int, write_packed
 from quantgate_engine.quant.formats.storage import StoredWeight
 from quantgate_engine.quant.grouped_codes import GroupedCodes
+from quantgate_engine.quant.methods.grid import Grid
+from quantgate_engine.quant.methods.rounding import round_to_nearest
 
 all_bits = st.integers(2, 8)
 
@@ -145,8 +148,23 @@ def test_one_scale_stands_for_all_outputs() -> None:
     weight = grouped(storage.read(stored(tensors), (2, 2)).weight)
     assert weight.scales.shape == weight.zeros.shape == (2, 1)
     assert weight.dequantize().tolist() == [[0, 0.5], [1, 1.5]]
+    del tensors["weight_zero_point"]
     symmetric = replace(storage, symmetric=True).read(stored(tensors), (2, 2)).weight
     assert symmetric.dequantize().tolist() == [[0.5, 1], [1.5, 2]]
+
+
+@pytest.mark.parametrize("bits", [3, 4])
+def test_zeros_of_a_symmetric_grid_may_be_written_and_are_the_middle(bits: int) -> None:
+    weight = round_to_nearest(torch.randn(8, 32, generator=torch.Generator().manual_seed(0)), Grid(bits, 8))
+    storage = PackedStorage(bits, 8)
+    middle = pack_codes(weight.zeros, bits, dim=0)
+    for zeros in (middle, torch.zeros_like(middle), torch.zeros(8, 4, dtype=torch.int8)):
+        tensors = write_packed(weight) | {"weight_zero_point": zeros}
+        assert_same(grouped(storage.read(stored(tensors), (8, 32)).weight), weight)
+    for zeros in (middle + 1, torch.ones(8, 4, dtype=torch.int8)):
+        tensors = write_packed(weight) | {"weight_zero_point": zeros}
+        with pytest.raises(ModelError, match=r"weight_zero_point holds zeros that differ, though .* symmetric: true"):
+            storage.read(stored(tensors), (8, 32))
 
 
 def test_a_list_of_groups_that_was_never_filled_leaves_them_in_order() -> None:

@@ -284,6 +284,7 @@ class TestCompressedTensors:
             ({"format": "mixed-precision"}, "expected a format in config_groups.group_0"),
             ({"config_groups": {}}, "field config_groups: "),
             ({"kv_cache_scheme": {"num_bits": 8}}, "field kv_cache_scheme: expected None"),
+            ({"transform_config": {"config_groups": {"R1": {}}}}, "field transform_config: expected nothing, found"),
             ({"quantization_status": "frozen"}, "field quantization_status: expected 'compressed', found 'frozen'"),
             ({"ignore": ["re:("]}, "is not a regular expression"),
             ({"sparsity_config": {"format": "sparse-24-bitmask"}}, "sparsity_config.format: expected dense, found"),

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from quantgate_engine.model.checkpoint_check import read_json_object
+from quantgate_engine.model.checkpoint_check import is_there, read_json_object
 from quantgate_engine.model.config_fields import ConfigFields
 from quantgate_engine.model.families import ATTENTION, FAMILIES
 from quantgate_engine.model.rope_config import RopeConfig, read_rope
 from quantgate_engine.model.windows import Windows
+
+MOST_LAYERS = 10_000
+"""Each has names and windows of its own, which are listed before anything of the weights is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def read_decoder_config(folder: Path) -> DecoderConfig:
     num_kv_heads = fields.integer("num_key_value_heads", default=num_heads)
     if num_heads % num_kv_heads:
         raise fields.error("num_key_value_heads", f"a divisor of num_attention_heads ({num_heads})", num_kv_heads)
-    hidden_size, num_layers = fields.integer("hidden_size"), fields.integer("num_hidden_layers")
+    hidden_size, num_layers = fields.integer("hidden_size"), fields.integer("num_hidden_layers", most=MOST_LAYERS)
     head_dim = fields.integer("head_dim", default=hidden_size // num_heads)
     if head_dim % 2:
         raise fields.error("head_dim", "an even number, as rotation takes values in pairs", head_dim)
@@ -116,7 +119,7 @@ def _refuse_what_is_not_served(fields: ConfigFields) -> None:
 def _eos_token_ids(folder: Path, fields: ConfigFields) -> tuple[int, ...]:
     """generation_config.json has the last word: chat models end their turns with tokens that config.json omits."""
     path = folder / "generation_config.json"
-    generation = read_json_object(path, "a JSON object of generation settings") if path.is_file() else {}
+    generation = read_json_object(path, "a JSON object of generation settings") if is_there(path) else {}
     found = generation.get("eos_token_id", fields.values.get("eos_token_id"))
     tokens = [] if found is None else found if isinstance(found, list) else [found]
     if not all(isinstance(token, int) and not isinstance(token, bool) for token in tokens):

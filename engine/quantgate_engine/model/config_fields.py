@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from quantgate_engine.errors import ModelError
+from quantgate_engine.shown import shown
+
+LARGEST_INTEGER = 2**31 - 1
+"""No size of a model is larger; what is would fail in arithmetic, not in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +29,15 @@ class ConfigFields:
 
     def error(self, field: str, expected: str, found: object) -> ModelError:
         name = f"{self.inside}.{field}" if self.inside else field
-        return ModelError(f"{self.path}, field {name}: expected {expected}, found {found!r}.")
+        return ModelError(f"{self.path}, field {name}: expected {expected}, found {shown(found)}.")
 
-    def integer(self, field: str, default: int | None = None, least: int = 1) -> int:
+    def integer(self, field: str, default: int | None = None, least: int = 1, most: int = LARGEST_INTEGER) -> int:
         found = self.values.get(field)
         value = default if found is None else found
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise self.error(field, "a positive integer" if least == 1 else f"an integer of at least {least}", found)
+        if value > most:
+            raise self.error(field, f"an integer of at most {most}", found)
         return value
 
     def optional_integer(self, field: str) -> int | None:

@@ -13,6 +13,7 @@ from quantgate_engine.errors import ModelError
 from quantgate_engine.model.checkpoint_check import check_folder, read_json_object, tokenizer_files, weight_files
 from quantgate_engine.model.hashing import FileStamp, combined_sha256
 from quantgate_engine.model.model_folder import ModelFolder
+from quantgate_engine.shown import on_one_line, shown
 
 RECORD_FILE = "quantgate.json"
 RECORD_SCHEMA = "quantgate.model/1"
@@ -47,7 +48,7 @@ def read_record(folder: Path) -> ModelFolder:
     record = read_json_object(record_path, "quantgate writes it beside the models that it converts")
     if record.get("schema") != RECORD_SCHEMA:
         raise ModelError(
-            f"{record_path}, field schema: {RECORD_SCHEMA!r} was expected, found {record.get('schema')!r}; "
+            f"{record_path}, field schema: {RECORD_SCHEMA!r} was expected, found {shown(record.get('schema'))}; "
             f"remove {folder} and fetch the model again."
         )
     try:
@@ -57,7 +58,7 @@ def read_record(folder: Path) -> ModelFolder:
         raise ModelError(f"{record_path}: the record is damaged; remove {folder} and fetch the model again.") from error
     present = {path.name for path in (*weight_files(folder), *tokenizer_files(folder))}
     if present != set(recorded):
-        changed = ", ".join(sorted(present ^ set(recorded)))
+        changed = on_one_line(", ".join(sorted(present ^ set(recorded))), 200)
         raise ModelError(f"{folder}: files were added or removed ({changed}); remove it and fetch the model again.")
     stamps = {file_name: _checked(folder / file_name, stamp) for file_name, stamp in recorded.items()}
     if stamps != recorded:

@@ -9,6 +9,7 @@ from quantgate_engine.errors import ModelError
 from quantgate_engine.model.catalog import resolve_model
 from quantgate_engine.model.hub_fetch import FILES_OF_A_TOKENIZER, fetch_from_hub, is_hub_id
 from quantgate_engine.model.known_models import KNOWN_MODELS
+from quantgate_engine.shown import on_one_line
 from quantgate_kernels.cache_root import with_home
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ def load_tokenizer(name_or_path: str) -> PreTrainedTokenizerFast:
         return AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, model_max_length=NO_LENGTH_LIMIT
         )
-    except (OSError, ValueError, ImportError) as error:
+    # transformers fails by whatever its code meets in a damaged file.
+    except Exception as error:
         raise ModelError(
-            f"{name_or_path}: no tokenizer can be read from it ({str(error).splitlines()[0]}); {_EXPECTED}."
+            f"{name_or_path}: no tokenizer can be read from it ({on_one_line(str(error), 200)}); {_EXPECTED}."
         ) from error
 
 

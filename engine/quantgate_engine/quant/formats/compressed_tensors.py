@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from quantgate_engine.errors import ModelError
-from quantgate_engine.quant.formats.bit_packing import DENSE, PADDED, WordLayout, pack_codes
+from quantgate_engine.quant.formats.bit_packing import DENSE, PADDED, WORD_BITS, WordLayout, pack_codes
 from quantgate_engine.quant.formats.input_groups import WHOLE_ROW, count_groups, groups_in_order, listed_groups
 from quantgate_engine.quant.formats.layer_tensors import LayerTensors
 from quantgate_engine.quant.formats.storage import ReadLayer
@@ -70,7 +70,7 @@ class PackedStorage:
         packed = tensors.take("weight_packed", (torch.int32,), (outputs, words), why)
         scales = _take_scales(self, tensors, shape, why)
         if self.symmetric:
-            zeros = _middle_zeros(scales, self.bits)
+            zeros = _middle_zeros(self, scales, tensors)
         else:
             zeros = self._zeros(tensors, outputs, scales, layout, why)
         return ReadLayer(
@@ -125,7 +125,7 @@ class IntStorage:
         values = tensors.take("weight", (torch.int8,), shape, why)
         scales = _take_scales(self, tensors, shape, why)
         if self.symmetric:
-            zeros = _middle_zeros(scales, self.bits)
+            zeros = _middle_zeros(self, scales, tensors)
         else:
             stored = tensors.take("weight_zero_point", (torch.int8,), self._zeros_shape(scales), why)
             zeros = _codes(stored, self.bits, tensors, "weight_zero_point").expand(scales.shape).contiguous()
@@ -211,8 +211,28 @@ def _take_scales(
     return tensors.take_scales("weight_scale", (outputs, count_groups(inputs, storage.group_size)), why)
 
 
-def _middle_zeros(scales: Tensor, bits: int) -> Tensor:
-    return torch.full(scales.shape, middle_code(bits), dtype=torch.uint8, device=scales.device)
+def _middle_zeros(storage: PackedStorage | IntStorage, scales: Tensor, tensors: LayerTensors) -> Tensor:
+    """Raises ModelError where zeros are stored that no symmetric grid has."""
+    middle = middle_code(storage.bits)
+    stored = tensors.tensors.get("weight_zero_point")
+    if stored is not None and stored.any() and not _are_middle(stored, storage.bits, middle):
+        raise tensors.error(
+            "weight_zero_point",
+            "holds zeros that differ, though the quantization config says symmetric: true; if the model was quantized "
+            "asymmetrically, set symmetric to false there, else fetch it again",
+        )
+    return torch.full(scales.shape, middle, dtype=torch.uint8, device=scales.device)
+
+
+def _are_middle(stored: Tensor, bits: int, middle: int) -> bool:
+    """Packed by either layout, each the middle code; the last word of a column may have room left, which is 0."""
+    if stored.dtype != torch.int32 or stored.ndim != 2:
+        return False
+    codes_per_word = {DENSE: WORD_BITS / bits, PADDED: WORD_BITS // bits}
+    unpacked = (
+        layout.unpack(stored, bits, int(stored.shape[0] * count), dim=0) for layout, count in codes_per_word.items()
+    )
+    return any(bool(((codes == middle) | (codes == 0)).all()) for codes in unpacked)
 
 
 def _codes(values: Tensor, bits: int, tensors: LayerTensors, name: str) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from quantgate_engine.errors import ModelError
-from quantgate_engine.model.checkpoint_check import read_json_object
+from quantgate_engine.model.checkpoint_check import is_there, read_json_object
 from quantgate_engine.quant.formats.config.awq_config import AwqConfig
 from quantgate_engine.quant.formats.config.bitsandbytes_config import BitsandbytesConfig
 from quantgate_engine.quant.formats.config.compressed_tensors_config import CompressedTensorsConfig
@@ -52,7 +52,7 @@ def read_stored_format(folder: Path) -> StoredFormat | None:
             return stored_format(stated, f"{folder / 'config.json'}, field {section}")
     for name, method in _OWN_FILES.items():
         path = folder / name
-        if path.is_file():
+        if is_there(path):
             return stored_format(
                 {_METHOD: method, **read_json_object(path, "it describes a quantized model")}, str(path)
             )
@@ -82,7 +82,9 @@ def stored_format(stated: object, place: str) -> StoredFormat:
 
 def _refuse_sparse(stated: Mapping[Any, Any], place: str) -> None:
     sparsity = stated.get("sparsity_config")
-    found = sparsity.get("format", "dense") if isinstance(sparsity, Mapping) else "dense"
+    if sparsity is not None and not isinstance(sparsity, Mapping):
+        raise ModelError(f"{place}, field sparsity_config: expected an object, found {shown(sparsity)}.")
+    found = "dense" if sparsity is None else sparsity.get("format", "dense")
     if found != "dense":
         raise ModelError(
             f"{place}, field sparsity_config.format: expected dense, found {shown(found)}; use a model whose weights "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -12,6 +12,7 @@ from quantgate_engine.quant.formats.compressed_tensors import IntStorage, Packed
 from quantgate_engine.quant.formats.config.group_size_field import GroupSize
 from quantgate_engine.quant.formats.config.module_names import checked_pattern
 from quantgate_engine.quant.formats.input_groups import WHOLE_ROW
+from quantgate_engine.shown import shown
 
 _REGULAR = "re:"
 _LINEAR = "Linear"
@@ -86,6 +87,13 @@ class LayerGroup(_Part):
     format: LayerFormat | None = None
 
 
+def _no_transforms(stated: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Weights were rotated, and the product is right only where activations are too."""
+    if stated:
+        raise ValueError(f"expected nothing, found {shown(stated)}, by which activations would have to be transformed")
+    return stated
+
+
 class CompressedTensorsConfig(_Part):
     format_name: ClassVar[str] = "compressed-tensors"
 
@@ -94,6 +102,7 @@ class CompressedTensorsConfig(_Part):
     ignore: list[Target] | None = None
     kv_cache_scheme: None = None
     quantization_status: Literal["compressed"] = "compressed"
+    transform_config: Annotated[dict[str, Any] | None, AfterValidator(_no_transforms)] = None
 
     @model_validator(mode="after")
     def _every_group_has_a_format(self) -> Self:

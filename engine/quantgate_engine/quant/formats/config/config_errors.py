@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from quantgate_engine.shown import shown
+from quantgate_engine.shown import LONGEST_SHOWN, on_one_line, shown
 
 _OF_A_KEY = "[key]"
 _PLAINER = {
@@ -19,7 +19,7 @@ def first_fault(error: ValidationError) -> str:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return "it is not JSON"
-    field = ".".join(str(part) for part in first["loc"] if part != _OF_A_KEY)
+    field = on_one_line(".".join(str(part) for part in first["loc"] if part != _OF_A_KEY), LONGEST_SHOWN)
     words = _PLAINER.get(first["type"])
     if words is None:
         said = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
