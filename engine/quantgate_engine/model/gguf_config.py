@@ -22,7 +22,7 @@ def model_config(file: GgufFile) -> dict[str, Any]:
     architecture = file.architecture
     hidden_size = file.required_int("embedding_length")
     heads = file.required_int("attention.head_count")
-    head_dim = int(file.of_architecture("attention.key_length") or hidden_size // heads)
+    head_dim = file.int_of_architecture("attention.key_length") or hidden_size // heads
     tensors = {tensor.name: tensor for tensor in file.tensors}
     if "token_embd.weight" not in tensors:
         raise ModelError(f"{file.path}: the tensor token_embd.weight is missing; export the model again.")
@@ -34,7 +34,7 @@ def model_config(file: GgufFile) -> dict[str, Any]:
         "intermediate_size": file.required_int("feed_forward_length"),
         "num_hidden_layers": file.required_int("block_count"),
         "num_attention_heads": heads,
-        "num_key_value_heads": file.of_architecture("attention.head_count_kv") or heads,
+        "num_key_value_heads": file.int_of_architecture("attention.head_count_kv") or heads,
         "head_dim": head_dim,
         "hidden_act": "silu",
         "max_position_embeddings": file.required_int("context_length"),
@@ -52,8 +52,8 @@ def model_config(file: GgufFile) -> dict[str, Any]:
 def special_tokens(file: GgufFile) -> dict[str, int]:
     """bos_token_id, eos_token_id and pad_token_id, those that the file names."""
     names = {"bos": "bos_token_id", "eos": "eos_token_id", "padding": "pad_token_id"}
-    found = {target: file.get(f"tokenizer.ggml.{source}_token_id") for source, target in names.items()}
-    return {target: int(value) for target, value in found.items() if value is not None}
+    found = {target: file.integer(f"tokenizer.ggml.{source}_token_id") for source, target in names.items()}
+    return {target: value for target, value in found.items() if value is not None}
 
 
 def _refuse_unsupported(file: GgufFile) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-import gguf
 import numpy as np
 
 from quantgate_engine.errors import ModelError
@@ -46,7 +45,7 @@ def _scaling(file: GgufFile, head_dim: int) -> dict[str, Any]:
         if file.float_of_architecture(key, neutral) != neutral:
             raise _not_computed(file, key, file.of_architecture(key))
     # llama.cpp (load_hparams): a factor without a type is a linear one, the old name of the factor counts, 0 is none.
-    kind = file.of_architecture("rope.scaling.type") or "linear"
+    kind = file.text(f"{file.architecture_name}.rope.scaling.type") or "linear"
     factor = file.float_of_architecture("rope.scaling.factor", file.float_of_architecture("rope.scale_linear", 0.0))
     if kind not in _KINDS:
         raise _not_computed(file, "rope.scaling.type", kind)
@@ -65,11 +64,11 @@ def _linear(_file: GgufFile, factor: float) -> dict[str, Any]:
 
 def _yarn(file: GgufFile, factor: float) -> dict[str, Any]:
     """llama.cpp's own defaults (ggml_rope_yarn_corr_dims), which are those of the paper."""
-    original = file.of_architecture("rope.scaling.original_context_length") or file.required_int("context_length")
+    original = file.int_of_architecture("rope.scaling.original_context_length") or file.required_int("context_length")
     return {
         "rope_type": "yarn",
         "factor": factor,
-        "original_max_position_embeddings": int(original),
+        "original_max_position_embeddings": original,
         "beta_fast": file.float_of_architecture("rope.scaling.yarn_beta_fast", 32.0),
         "beta_slow": file.float_of_architecture("rope.scaling.yarn_beta_slow", 1.0),
     }
@@ -86,7 +85,7 @@ _KINDS: Mapping[str, Callable[[GgufFile, float], dict[str, Any]]] = MappingProxy
 
 def _divided(file: GgufFile, divisors: Any, head_dim: int) -> dict[str, Any]:
     """Given divisors, in the one variant of config.json that takes them as they are: the same for any length."""
-    values = gguf.dequantize(divisors.data, divisors.tensor_type).astype(np.float64).ravel()
+    values = file.values(divisors).astype(np.float64).ravel()
     if values.size != head_dim // 2 or not (np.isfinite(values) & (values > 0)).all():
         raise ModelError(
             f"{file.path}: the tensor {FREQUENCY_DIVISORS} should hold {head_dim // 2} positive numbers, one for each "

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any
 from quantgate_engine.errors import ModelError
 from quantgate_engine.model.gguf_file import GgufFile
 from quantgate_engine.model.gguf_pretokenizers import PRETOKENIZERS
+from quantgate_engine.shown import on_one_line, shown
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
 def write_tokenizer(file: GgufFile, folder: Path) -> None:
-    tokenizer = _imported(file.path)
+    try:
+        tokenizer = _imported(file.path)
+    # transformers fails by whatever its code meets in damaged metadata.
+    except Exception as error:
+        raise ModelError(
+            f"{file.path}: no tokenizer can be read from the metadata ({on_one_line(str(error), 200)}); use the "
+            "model's Hugging Face folder instead of its GGUF file."
+        ) from error
     if file.get("tokenizer.ggml.model") == "gpt2":
         _restore_pretokenizer(file, tokenizer)
     tokenizer.save_pretrained(folder)
@@ -31,11 +39,11 @@ def _imported(path: Path) -> PreTrainedTokenizerFast:
 
 def _restore_pretokenizer(file: GgufFile, tokenizer: PreTrainedTokenizerFast) -> None:
     """transformers' import drops the split before byte-level BPE; without it numbers get other token ids."""
-    name = file.required("tokenizer.ggml.pre")
+    name = file.text("tokenizer.ggml.pre") or file.required("tokenizer.ggml.pre")
     build = PRETOKENIZERS.get(name)
     if build is None:
         raise ModelError(
-            f"{file.path}, tokenizer.ggml.pre: how {name!r} splits text is not known here (known: "
+            f"{file.path}, tokenizer.ggml.pre: how {shown(name)} splits text is not known here (known: "
             f"{', '.join(PRETOKENIZERS)}); use the model's Hugging Face folder instead of its GGUF file."
         )
     tokenizer.backend_tokenizer.pre_tokenizer = build()
@@ -51,7 +59,7 @@ def _rewrite_tokenizer_config(file: GgufFile, folder: Path) -> None:
     config["model_max_length"] = file.required_int("context_length")
     config["clean_up_tokenization_spaces"] = False
     config["add_bos_token"] = bool(file.get("tokenizer.ggml.add_bos_token"))
-    template = file.get("tokenizer.chat_template")
+    template = file.text("tokenizer.chat_template")
     if template is not None:
         config["chat_template"] = template
         (folder / "chat_template.jinja").write_text(template, encoding="utf-8")

@@ -19,6 +19,7 @@ from quantgate_engine.model.gguf_architectures import LAYER_TENSORS, TOP_LEVEL_T
 from quantgate_engine.model.gguf_file import GgufFile
 from quantgate_engine.model.gguf_rope import FREQUENCY_DIVISORS
 from quantgate_engine.model.shard_writer import SHARD_BYTES, ShardWriter
+from quantgate_engine.shown import shown_name
 
 _LAYER_NAME = re.compile(r"blk\.(?P<layer>\d+)\.(?P<part>\w+)\.(?P<kind>weight|bias)")
 _UNQUANTIZED = {"F32", "F16", "BF16", "F64"}
@@ -57,7 +58,7 @@ def hugging_face_name(file: GgufFile, name: str) -> str:
     match = _LAYER_NAME.fullmatch(name)
     if match is None or match["part"] not in LAYER_TENSORS:
         raise ModelError(
-            f"{file.path}: tensor {name} is none of a {file.architecture_name} decoder that is known here."
+            f"{file.path}: tensor {shown_name(name)} is none of a {file.architecture_name} decoder that is known here."
         )
     return f"model.layers.{match['layer']}.{LAYER_TENSORS[match['part']]}.{match['kind']}"
 
@@ -77,18 +78,14 @@ def _named_values(file: GgufFile, heads: int, kv_heads: int) -> Iterator[tuple[s
         if tensor.name == FREQUENCY_DIVISORS:
             continue
         name = hugging_face_name(file, tensor.name)
-        try:
-            # Without a warning of what is refused below.
-            with np.errstate(all="ignore"):
-                values = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
-        except NotImplementedError as error:
-            raise ModelError(
-                f"{file.path}: tensor {tensor.name} is stored as {tensor.tensor_type.name}, which the gguf package "
-                "cannot dequantize; use a file of another quantization."
-            ) from error
-        values = values.reshape(tuple(int(size) for size in reversed(tensor.shape)))
+        values = file.values(tensor)
         part = tensor.name.split(".")[-2]
         if part in rows_by_head:
+            if values.shape[0] % (2 * rows_by_head[part]):
+                raise ModelError(
+                    f"{file.path}: tensor {tensor.name} has {values.shape[0]} rows, which are no pairs of "
+                    f"{rows_by_head[part]} heads; fetch or copy the file again."
+                )
             values = halves_from_pairs(values, rows_by_head[part])
         with np.errstate(over="ignore"):
             halves = values.astype(np.float16)
