@@ -26,11 +26,16 @@ def compiling(tmp_path: Path) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "quantgate_kernels.gpu.ahead", "sm80"],
         env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        start_new_session=True,
+        start_new_session=True, preexec_fn=_heed_interrupts,
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline().startswith("{")
     return process
+
+
+def _heed_interrupts() -> None:
+    """As from a terminal; what a shell's background job starts ignores them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -108,8 +107,8 @@ def _lines(architecture: str, kernel: str) -> Generator[dict[str, Any]]:
                 yield line
         finally:
             if not finished:
-                # As Ctrl-C would: its workers end with it.
-                process.send_signal(signal.SIGINT)
+                # Its workers end with it. Not by an interrupt, which background jobs ignore.
+                process.terminate()
         process.wait()
         if not finished:
             complaints.seek(0)
