@@ -12,8 +12,9 @@ from benchmarks.on_gpu.random_llama import random_llama
 from quantgate_engine.executor.kv_format import KVFormat
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.decoder import Decoder
+from quantgate_engine.model.linear_layers import linear_layers
 from quantgate_engine.model.loader import WeightLoader
-from quantgate_engine.quant.schemes import find_scheme
+from quantgate_engine.quant.layer_schemes import find_schemes
 from quantgate_kernels.step_rows import StepRows
 
 
@@ -34,11 +35,12 @@ def engine_layout(scheme: str, place: Place) -> tuple[list[EngineSpeed], list[st
 
 
 def _decoder(scheme: str, place: Place) -> Decoder:
-    chosen, device = find_scheme(scheme), place.torch_device
+    chosen, device = find_schemes(scheme), place.torch_device
     precision = chosen.precision(device)
+    layers = linear_layers(chosen, precision, device, stored=None, perturbation=None)
     with random_llama(device) as folder:
         config = read_decoder_config(folder.path)
-        weights = WeightLoader(config, chosen, precision, kernels_for(place), device).load(folder.path)
+        weights = WeightLoader(config, layers, precision, kernels_for(place), device).load(folder.path)
     return Decoder(config, weights, kernels_for(place), precision.compute, LOAD.prompt + BLOCK_SIZE)
 
 
