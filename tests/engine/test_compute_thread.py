@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.interrupts import heeding_interrupts
 
 from quantgate_engine.executor.compute_thread import (
     STRETCH_ROUNDS,
@@ -108,11 +109,8 @@ def test_an_interrupt_comes_out_when_the_running_round_is_over() -> None:
         rounds.append("over")
         return len(rounds) < 40
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
+    with heeding_interrupts():
         with pytest.raises(KeyboardInterrupt):
             repeat_on_compute_thread(work)
         assert rounds == ["begun", "over"] * 2
         assert on_compute_thread(lambda: len(rounds)) == 4
-    finally:
-        signal.signal(signal.SIGINT, before)

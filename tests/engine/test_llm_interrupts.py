@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.engine.tiny_folder import save_tiny_folder
+from tests.interrupts import heeding_interrupts
 
 from quantgate_engine import LLM, SamplingParams
 
@@ -60,15 +61,11 @@ def test_a_signal_amid_a_step_lets_it_end_and_leaves_the_engine_empty_and_ready(
         answers += 1
         return answer
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(llm.core.executor, "execute", signalled)
-            with pytest.raises(KeyboardInterrupt):
-                llm.generate(PROMPTS, GREEDY)
-            assert calls == answers == 3
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with heeding_interrupts(), monkeypatch.context() as patch:
+        patch.setattr(llm.core.executor, "execute", signalled)
+        with pytest.raises(KeyboardInterrupt):
+            llm.generate(PROMPTS, GREEDY)
+        assert calls == answers == 3
     assert not llm.core.has_work
     assert llm.core.held_blocks == 0
     assert len(llm.generate([[7, 8]], GREEDY)[0].token_ids) == 12

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.engine.tiny_model import save_tiny_model
 from tests.engine.tiny_tokenizer import save_tiny_tokenizer
+from tests.interrupts import heeding_interrupts
 
 from quantgate_engine import LLM
 from quantgate_engine.errors import ConfigurationError
@@ -144,7 +145,7 @@ def test_what_an_interrupted_caller_leaves_behind_ends_with_its_layer(model: Pat
                 time.sleep(0.3)
 
     progress = Interrupting()
-    with pytest.raises(KeyboardInterrupt):
+    with heeding_interrupts(), pytest.raises(KeyboardInterrupt):
         prepared_model(resolve_model(model), SCHEME, Preparation(progress=progress, calibration=CALIBRATION))
     assert progress.told[-1] == f"{SCHEME}, layer 1"
     on_compute_thread(lambda: None)
