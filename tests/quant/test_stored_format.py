@@ -7,56 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.quant.stated_formats import DOWN, GATE, HEAD, INT4, QUERY, compressed, refusal, storage
 
 from quantgate_engine.errors import ModelError
 from quantgate_engine.quant.formats.awq import AwqStorage
 from quantgate_engine.quant.formats.bnb4 import Bnb4Storage
-from quantgate_engine.quant.formats.compressed_tensors import IntStorage, PackedStorage
 from quantgate_engine.quant.formats.gptq import GptqStorage
 from quantgate_engine.quant.formats.gptq_zeros import ZeroConvention
-from quantgate_engine.quant.formats.storage import Storage
-from quantgate_engine.quant.formats.stored_format import read_stored_format, stored_format
+from quantgate_engine.quant.formats.stored_format import read_stored_format
 
-DOWN = "model.layers.3.mlp.down_proj"
-GATE = "model.layers.3.mlp.gate_proj"
-QUERY = "model.layers.13.self_attn.q_proj"
-HEAD = "lm_head"
 V1, V2 = ZeroConvention.MINUS_ONE, ZeroConvention.AS_IS
 
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 64, "sym": True, "desc_act": False}
 AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
 BNB = {"quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False, "bnb_4bit_quant_type": "nf4"}
-INT4 = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 64, "dynamic": False}
-INT8 = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel", "group_size": None, "dynamic": False}
-TOKEN = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "token", "dynamic": True, "observer": None}
-
-
-def compressed(weights: dict[str, Any], layout: str = "pack-quantized", **fields: Any) -> dict[str, Any]:
-    group = {"targets": ["Linear"], "weights": weights, "input_activations": None, "output_activations": None}
-    return {
-        "quant_method": "compressed-tensors",
-        "format": layout,
-        "quantization_status": "compressed",
-        "kv_cache_scheme": None,
-        "ignore": ["lm_head"],
-        "config_groups": {"group_0": group},
-        "version": "0.12.0",
-        **fields,
-    }
-
-
-def storage(stated: dict[str, Any], layer: str = DOWN) -> Storage | None:
-    return stored_format(stated, "place").storage(layer)
-
-
-def refusal(stated: object) -> str:
-    with pytest.raises(ModelError) as error:
-        stored_format(stated, "some/config.json, field quantization_config")
-    text = str(error.value)
-    assert text.startswith("some/config.json, field quantization_config")
-    assert text.endswith(".")
-    assert "\n" not in text
-    return text
 
 
 class TestGptq:
@@ -183,119 +147,6 @@ class TestBitsandbytes:
             BNB | {"load_in_4bit": False, "load_in_8bit": True}
         )
         assert "field load_in_4bit: it is missing" in refusal({"quant_method": "bitsandbytes", "load_in_8bit": True})
-
-
-class TestCompressedTensors:
-    def test_packed(self) -> None:
-        assert storage(compressed(INT4)) == PackedStorage(4, 64)
-        assert storage(compressed(INT4), HEAD) is None
-        assert storage(compressed(INT8 | {"symmetric": False})) == PackedStorage(8, -1, symmetric=False)
-        assert storage(compressed(INT4 | {"strategy": None, "num_bits": 5})) == PackedStorage(5, 64)
-
-    def test_bytes(self) -> None:
-        assert storage(compressed(INT8, "int-quantized")) == IntStorage(8, -1)
-        assert storage(compressed(INT8, "naive-quantized")) == IntStorage(8, -1)
-        assert storage(compressed(INT8 | {"strategy": "tensor"}, "int-quantized")) == IntStorage(8, -1, one_scale=True)
-        no_strategy = {"num_bits": 8, "strategy": None, "group_size": None}
-        assert storage(compressed(no_strategy, "int-quantized")) == IntStorage(8, -1, one_scale=True)
-        assert storage(compressed(no_strategy | {"group_size": -1}, "int-quantized")) == IntStorage(8, -1)
-
-    def test_activations_by_token(self) -> None:
-        stated = compressed(INT8, "int-quantized")
-        stated["config_groups"]["group_0"]["input_activations"] = TOKEN
-        assert storage(stated) == IntStorage(8, -1, int8_activations=True)
-
-    @pytest.mark.parametrize(
-        ("order", "listed"),
-        [
-            ("weight", False),
-            ("static", False),
-            (None, False),
-            (False, False),
-            ("group", True),
-            ("dynamic", True),
-            (True, True),
-        ],
-    )
-    def test_orders_of_activation(self, order: object, listed: bool) -> None:
-        assert storage(compressed(INT4 | {"actorder": order})) == PackedStorage(4, 64, lists_groups=listed)
-
-    def test_several_groups(self) -> None:
-        groups = {
-            "class": {"targets": ["Linear"], "weights": INT4, "format": "pack-quantized"},
-            "pattern": {"targets": [r"re:.*down_proj$"], "weights": INT8, "format": "int-quantized"},
-            "later pattern": {
-                "targets": [r"re:.*proj"],
-                "weights": INT4 | {"group_size": 32},
-                "format": "pack-quantized",
-            },
-            "name": {"targets": [QUERY], "weights": INT4 | {"num_bits": 3}, "format": "pack-quantized"},
-        }
-        stated = compressed(INT4, "mixed-precision", config_groups=groups, ignore=["re:.*k_proj", GATE])
-        assert storage(stated, DOWN) == IntStorage(8, -1)
-        assert storage(stated, QUERY) == PackedStorage(3, 64)
-        assert storage(stated, "model.layers.0.self_attn.o_proj") == PackedStorage(4, 32)
-        assert storage(stated, HEAD) == PackedStorage(4, 64)
-        assert storage(stated, GATE) is None
-        assert storage(stated, "model.layers.0.self_attn.k_proj") is None
-
-    def test_layers_that_no_target_matches(self) -> None:
-        stated = compressed(INT4)
-        stated["config_groups"]["group_0"]["targets"] = ["re:.*mlp.*", "Embedding"]
-        assert storage(stated, DOWN) is not None
-        assert storage(stated, QUERY) is None
-
-    @pytest.mark.parametrize(
-        ("fields", "said"),
-        [
-            ({"type": "float"}, "config_groups.group_0.weights.type: expected 'int', found 'float'"),
-            ({"num_bits": 1}, "weights.num_bits: expected greater than or equal to 2, found 1"),
-            ({"num_bits": 9}, "weights.num_bits: expected less than or equal to 8, found 9"),
-            ({"strategy": "block"}, "weights.strategy: expected"),
-            ({"strategy": "group", "group_size": None}, "expected a positive group_size beside the strategy group"),
-            ({"actorder": "sideways"}, "weights.actorder: expected"),
-            ({"dynamic": True}, "weights.dynamic: expected False, found True"),
-        ],
-    )
-    def test_weights_that_are_not_read(self, fields: dict[str, Any], said: str) -> None:
-        assert said in refusal(compressed(INT4 | fields))
-
-    @pytest.mark.parametrize(
-        ("fields", "said"),
-        [
-            ({"dynamic": False}, "input_activations.dynamic: expected True, found False"),
-            ({"strategy": "tensor"}, "input_activations.strategy: expected 'token', found 'tensor'"),
-            ({"type": "float"}, "input_activations.type: expected 'int', found 'float'"),
-            ({"num_bits": 4}, "input_activations.num_bits: expected 8, found 4"),
-            ({"symmetric": False}, "input_activations.symmetric: expected True, found False"),
-        ],
-    )
-    def test_activations_that_are_not_rounded_so_here(self, fields: dict[str, Any], said: str) -> None:
-        stated = compressed(INT8, "int-quantized")
-        stated["config_groups"]["group_0"]["input_activations"] = TOKEN | fields
-        assert said in refusal(stated)
-
-    @pytest.mark.parametrize(
-        ("fields", "said"),
-        [
-            ({"format": "float-quantized"}, "field format: expected 'pack-quantized', 'int-quantized'"),
-            ({"format": "marlin-24"}, "found 'marlin-24'"),
-            ({"format": "nvfp4-pack-quantized"}, "found 'nvfp4-pack-quantized'"),
-            ({"format": "mixed-precision"}, "expected a format in config_groups.group_0"),
-            ({"config_groups": {}}, "field config_groups: "),
-            ({"kv_cache_scheme": {"num_bits": 8}}, "field kv_cache_scheme: expected None"),
-            ({"transform_config": {"config_groups": {"R1": {}}}}, "field transform_config: expected nothing, found"),
-            ({"quantization_status": "frozen"}, "field quantization_status: expected 'compressed', found 'frozen'"),
-            ({"ignore": ["re:("]}, "is not a regular expression"),
-            ({"sparsity_config": {"format": "sparse-24-bitmask"}}, "sparsity_config.format: expected dense, found"),
-        ],
-    )
-    def test_forms_that_are_not_read(self, fields: dict[str, Any], said: str) -> None:
-        assert said in refusal(compressed(INT4, **fields))
-
-    def test_an_empty_word_on_sparsity_is_none(self) -> None:
-        assert storage(compressed(INT4, sparsity_config={})) is not None
-        assert storage(compressed(INT4, sparsity_config={"format": "dense"})) is not None
 
 
 @pytest.mark.parametrize("method", ["fp8", "mxfp4", "hqq", None, 4])

@@ -38,7 +38,7 @@ def _without_the_hub() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.ERROR)
     # Python's own mark of a module that is not to be found.
-    sys.modules[HUB_PACKAGE] = None  # type: ignore[assignment]
+    sys.modules[HUB_PACKAGE] = None  # type: ignore[assignment]  # the type of sys.modules leaves the mark out
     try:
         yield
     finally:

@@ -39,8 +39,8 @@ _INDEX_DTYPES = (torch.int32, torch.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class PackedStorage:
-    """`pack-quantized`. bits: 2 to 8. group_size: -1 for one scale per output.
+class GroupedStorage:
+    """bits: 2 to 8. group_size: -1 for one scale per output.
 
     one_scale: a single scale stands for the whole weight. lists_groups: inputs are in groups in an order that only
     weight_g_idx tells.
@@ -52,6 +52,11 @@ class PackedStorage:
     one_scale: bool = False
     lists_groups: bool = False
     int8_activations: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStorage(GroupedStorage):
+    """`pack-quantized`: codes in words."""
 
     @property
     def summary(self) -> str:
@@ -102,15 +107,8 @@ class PackedStorage:
 
 
 @dataclass(frozen=True, slots=True)
-class IntStorage:
-    """`int-quantized`: whole bytes. bits: 2 to 8; the other fields as those of `PackedStorage`."""
-
-    bits: int
-    group_size: int
-    symmetric: bool = True
-    one_scale: bool = False
-    lists_groups: bool = False
-    int8_activations: bool = False
+class IntStorage(GroupedStorage):
+    """`int-quantized`: whole bytes."""
 
     @property
     def summary(self) -> str:

@@ -11,11 +11,10 @@
 
 namespace quantgate {
 
-struct Nibbles {
+template <class Unit>
+struct NibbleCodes {
     static constexpr Form FORM = Form::INT4;
-    NibblePairs units[PANEL_UNITS];
-
-    QUANTGATE_INLINED void begin_group(const void*, int64_t) {}
+    Unit units[PANEL_UNITS];
 
     QUANTGATE_INLINED void load(const uint8_t* step) {
         for (int unit = 0; unit < PANEL_UNITS; ++unit) units[unit].load(step + 64 * unit);
@@ -27,23 +26,15 @@ struct Nibbles {
     }
 };
 
-struct NibblesLessZeros {
-    static constexpr Form FORM = Form::INT4;
-    NibblePairsLessZeros units[PANEL_UNITS];
+struct Nibbles : NibbleCodes<NibblePairs> {
+    QUANTGATE_INLINED void begin_group(const void*, int64_t) {}
+};
 
+struct NibblesLessZeros : NibbleCodes<NibblePairsLessZeros> {
     // of_panel: uint8 [groups][32].
     QUANTGATE_INLINED void begin_group(const void* of_panel, int64_t group) {
         const auto* of_group = static_cast<const uint8_t*>(of_panel) + group * PANEL_OUTPUTS;
         for (int unit = 0; unit < PANEL_UNITS; ++unit) units[unit].load_zeros(of_group + unit * LANES);
-    }
-
-    QUANTGATE_INLINED void load(const uint8_t* step) {
-        for (int unit = 0; unit < PANEL_UNITS; ++unit) units[unit].load(step + 64 * unit);
-    }
-
-    template <int PAIR>
-    QUANTGATE_INLINED BitLanes pairs(int unit) const {
-        return units[unit].template pairs<PAIR>();
     }
 };
 
