@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -91,7 +92,7 @@ def test_the_group_size_of_another_model(layer: str) -> None:
     """Scales are then too few or too many: which of the two is wrong, nobody can say."""
     storage, tensors = LAYERS[layer]
     assert not isinstance(storage, Bnb4Storage)
-    other = type(storage)(**{field: getattr(storage, field) for field in storage.__slots__} | {"group_size": 16})
+    other = replace(storage, group_size=16)
     with pytest.raises(ModelError, match=r"has the shape .* groups of 16.* its quantization config is another model's"):
         other.read(stored(tensors), SHAPE)
 
