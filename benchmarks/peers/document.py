@@ -58,11 +58,12 @@ def _arm(result: ArmResult, quality: Quality | None) -> dict[str, Any]:
         "load_s": result.load_s,
         "peak_rss_mib": result.peak_rss_mib,
         "failure": result.failure,
-        "rounds": [asdict(turn) for turn in result.turns],
+        "singles": [asdict(turn) for turn in result.singles],
+        "batches": [asdict(turn) for turn in result.batches],
     }
-    if result.turns:
+    if result.batches:
         document |= {figure.name: asdict(summary_of(result, figure)) for figure in FIGURES}
-        noises = [noise for turn in result.turns for noise in (turn.single_noise, turn.batch_noise)]
+        noises = [turn.noise for turn in (*result.singles, *result.batches)]
         document["most_other_cores"] = max(noise.other_cores for noise in noises)
         document["most_stolen_cores"] = max(noise.stolen_cores for noise in noises)
         if quality is not None:

