@@ -36,12 +36,13 @@ def engine_layout(scheme: str, place: Place) -> tuple[list[EngineSpeed], list[st
 
 def _decoder(scheme: str, place: Place) -> Decoder:
     chosen, device = find_schemes(scheme), place.torch_device
-    precision = chosen.precision(device)
+    kernels = kernels_for(place)
+    precision = chosen.precision(device, kernels)
     layers = linear_layers(chosen, precision, device, stored=None, perturbation=None)
     with random_llama(device) as folder:
         config = read_decoder_config(folder.path)
-        weights = WeightLoader(config, layers, precision, kernels_for(place), device).load(folder.path)
-    return Decoder(config, weights, kernels_for(place), precision.compute, LOAD.prompt + BLOCK_SIZE)
+        weights = WeightLoader(config, layers, precision, kernels, device).load(folder.path)
+    return Decoder(config, weights, kernels, precision.compute, LOAD.prompt + BLOCK_SIZE)
 
 
 def _rows(batch: int, new: int, context: int) -> StepRows:

@@ -69,7 +69,7 @@ def _remarks(width: Document) -> list[str]:
         for figure in FIGURES:
             if figure.name in ratios:
                 found, peer = ratios[figure.name], width["fastest_peers"][figure.name]
-                spread = f"median of the turns' ratios, which are {found['lowest']:.2f} to {found['highest']:.2f}"
+                spread = f"single turns: {found['lowest']:.2f} to {found['highest']:.2f}"
                 remarks.append(f"{figure.title}: {name} / {peer} = {found['value']:.2f} ({spread})")
     return remarks
 

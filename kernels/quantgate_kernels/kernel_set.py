@@ -108,6 +108,11 @@ class KernelSet(Protocol):
         ...
 
     @property
+    def multiplies_bfloat16(self) -> bool:
+        """Of tensors on a CPU: whether products in bfloat16 are faster than in float32, or only emulated."""
+        ...
+
+    @property
     def draws(self) -> DrawTokens | None:
         """How tokens are drawn where their logits are; None where the set does not, and the host draws."""
         return None

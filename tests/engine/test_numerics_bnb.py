@@ -25,6 +25,7 @@ from quantgate_engine.quant.layer_schemes import LayerSchemes, find_schemes
 from quantgate_engine.quant.scheme_text import SchemeChoice
 from quantgate_engine.quant.schemes import find_scheme
 from quantgate_kernels.reference.linear import dequantize
+from quantgate_kernels.registry import make_kernel_set
 
 MIXED = {"default": "int4-g64", "*.k_proj": "bnb-nf4", "*.down_proj": "bnb-int8", "lm_head": "bnb-int8"}
 CHOICES: dict[str, tuple[SchemeChoice, float]] = {
@@ -57,7 +58,7 @@ import kernels
 
 def dequantized_logits(model: torch.nn.Module, schemes: LayerSchemes, tokens: list[int]) -> Tensor:
     """By transformers in float32, each weight replaced by what its scheme makes of it."""
-    precision = schemes.precision(torch.device("cpu"))
+    precision = schemes.precision(torch.device("cpu"), make_kernel_set())
     with torch.no_grad():
         for name, layer in model.named_modules():
             scheme = schemes.of_head() if name == "lm_head" else schemes.of(name)

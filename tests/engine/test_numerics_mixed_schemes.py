@@ -18,14 +18,15 @@ from quantgate_engine.quant.layer_schemes import LayerSchemes, find_schemes
 from quantgate_engine.quant.scheme_text import SchemeChoice
 from quantgate_engine.quant.schemes import find_scheme
 from quantgate_kernels.reference.linear import dequantize
+from quantgate_kernels.registry import make_kernel_set
 
 SMALL = {"default": "int4-g32", "*.down_proj": "int8-w8a16", "model.layers.1.*": "int8-w8a8", "lm_head": "int8-w8a16"}
 UNLIKE_IN_ONE_PRODUCT = {"default": "int4-g64", "*.k_proj": "int8-w8a16", "*.up_proj": "int4-g32", "*.o_proj": "fp16"}
 
 
-def expected_logits(model: torch.nn.Module, schemes: LayerSchemes, device: torch.device, tokens: list[int]) -> Tensor:
+def expected_logits(model: torch.nn.Module, schemes: LayerSchemes, tokens: list[int]) -> Tensor:
     """By transformers in float32, each weight replaced by what its scheme makes of it."""
-    precision = schemes.precision(device)
+    precision = schemes.precision(torch.device("cpu"), make_kernel_set())
     with torch.no_grad():
         for name, layer in model.named_modules():
             if isinstance(layer, torch.nn.Linear):
@@ -46,7 +47,7 @@ def test_each_layer_is_quantized_by_its_own_scheme(
     executor = TorchExecutor.load(folder, choice, EngineConfig(kernel_set=runnable(kernel_set)))
     tokens = random_tokens(40)
     found = executor.logits(tokens)
-    right = divergence(expected_logits(model, find_schemes(choice), torch.device("cpu"), tokens), found)
+    right = divergence(expected_logits(model, find_schemes(choice), tokens), found)
     _, untouched = save_tiny_model(tmp_path)
     plain = divergence(untouched(torch.tensor([tokens])).logits[0].detach(), found)
     assert right < 2e-3

@@ -9,8 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.tiny_model import save_tiny_model
+from tests.kernel_sets import kernel_set_or_skip
 
-from quantgate_engine.config import EngineConfig
+from quantgate_engine.config import EngineConfig, KernelSetName
 from quantgate_engine.errors import ConfigurationError
 from quantgate_engine.executor.torch_executor import TorchExecutor
 from quantgate_engine.quant.perturbation import WeightPerturbation
@@ -113,28 +114,52 @@ def test_an_unknown_scheme_is_named_with_those_that_exist() -> None:
 
 
 def test_the_16_bit_baseline_is_never_emulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    native, plain = {"avx512_bf16": True}, {"avx512_bf16": False}
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: native)
-    assert fastest_16_bit_precision(torch.device("cpu")) == Precision(torch.bfloat16, torch.bfloat16)
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: plain)
-    assert fastest_16_bit_precision(torch.device("cpu")) == Precision(torch.float16, torch.float32)
-    assert fastest_16_bit_precision(torch.device("cuda")) == Precision(torch.float16, torch.float16)
+    bfloat16, float32 = Precision(torch.bfloat16, torch.bfloat16), Precision(torch.float16, torch.float32)
+    cpu, kernels = torch.device("cpu"), make_kernel_set("reference")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_bf16": True})
+    assert fastest_16_bit_precision(cpu, kernels) == bfloat16
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_bf16": False})
+    assert fastest_16_bit_precision(cpu, kernels) == float32
+    assert fastest_16_bit_precision(torch.device("cuda"), kernels) == Precision(torch.float16, torch.float16)
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize(
+    ("capabilities", "expected"), [({}, False), ({"avx2": True}, True), ({"avx512_bf16": True}, True)]
+)
+def test_the_cpu_kernels_multiply_bfloat16_with_less_than_torch_needs(
+    capabilities: dict[str, bool], expected: bool, deterministic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel_set_or_skip("cpu")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    assert make_kernel_set("cpu", deterministic=deterministic).multiplies_bfloat16 is expected
 
 
 @pytest.mark.parametrize("scheme", ["fp16", "int8-w8a16", "int8-w8a8", "int4-g64", "bnb-int8", "bnb-nf4"])
+@pytest.mark.parametrize("capabilities", [{}, {"avx2": True}], ids=["plain", "avx2"])
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("kernel_set", ["reference", "cpu"])
 def test_a_cpu_without_bfloat16_serves_every_scheme(
-    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scheme: str,
+    capabilities: dict[str, bool],
+    deterministic: bool,
+    kernel_set: KernelSetName,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    kernel_set_or_skip(kernel_set)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     folder, model = save_tiny_model(tmp_path)
-    executor = TorchExecutor.load(folder, scheme, EngineConfig())
+    executor = TorchExecutor.load(folder, scheme, EngineConfig(kernel_set=kernel_set, deterministic=deterministic))
     rounded_further = ROUNDED_FURTHER.get(scheme, "")
-    assert (executor.info.compute_dtype, executor.info.head_dtype) == (f"float32{rounded_further}", "float16")
+    dtypes = ("bfloat16", "bfloat16") if capabilities and kernel_set == "cpu" else ("float32", "float16")
+    assert (executor.info.compute_dtype, executor.info.head_dtype) == (f"{dtypes[0]}{rounded_further}", dtypes[1])
     tokens = list(range(3, 40))
     with torch.no_grad():
         expected = model(torch.tensor([tokens])).logits[0].log_softmax(-1)
     divergence = (expected.exp() * (expected - executor.logits(tokens).log_softmax(-1))).sum(-1).mean()
-    most = {"fp16": 1e-4, "int8-w8a16": 0.05, "int8-w8a8": 0.5, "int4-g64": 5.0, "bnb-int8": 0.05, "bnb-nf4": 3.0}
+    rounding = {"float32": 1e-4, "bfloat16": 1e-3}[dtypes[0]]
+    most = {"fp16": rounding, "int8-w8a16": 0.05, "int8-w8a8": 0.5, "int4-g64": 5.0, "bnb-int8": 0.05, "bnb-nf4": 3.0}
     assert divergence < most[scheme]
 
 

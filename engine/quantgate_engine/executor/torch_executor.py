@@ -125,7 +125,7 @@ class TorchExecutor:
         chosen = find_schemes(scheme or (BASELINE if stored is None else STORED.name))
         target = accelerator.device if accelerator else chosen_device(config.device)
         kernels = kernels or _kernel_set(config, target)
-        precision = chosen.precision(target)
+        precision = chosen.precision(target, kernels)
         model = read_decoder_config(folder.path)
         kv_format = KV_FORMATS[config.kv_dtype](precision.compute)
         context = context_limit(config, model.max_position_embeddings)

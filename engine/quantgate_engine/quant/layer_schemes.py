@@ -13,6 +13,7 @@ from quantgate_engine.quant.precision import Precision
 from quantgate_engine.quant.scheme import Scheme
 from quantgate_engine.quant.scheme_text import SchemeChoice, parts_of, scheme_text
 from quantgate_engine.quant.schemes import PREPARED_SCHEMES, find_scheme
+from quantgate_kernels.kernel_set import KernelSet
 
 HEAD = "lm_head"
 
@@ -42,11 +43,11 @@ class LayerSchemes:
         named = (pair for pair in self.exceptions if pair[0] != "*" and fnmatchcase(HEAD, pair[0]))
         return next((scheme for _, scheme in named), None)
 
-    def precision(self, device: torch.device) -> Precision:
+    def precision(self, device: torch.device, kernels: KernelSet) -> Precision:
         """Raises ConfigurationError where schemes disagree in the dtype of activations."""
-        precision = self.default.precision(device)
+        precision = self.default.precision(device, kernels)
         for pattern, scheme in self.exceptions:
-            if scheme.precision(device) != precision:
+            if scheme.precision(device, kernels) != precision:
                 raise ConfigurationError(
                     f"A map of schemes gives {pattern} {scheme.name} and other layers {self.default.name}, which do "
                     "not compute in one dtype; take schemes that do (not fp32 or bf16 beside quantized ones)."

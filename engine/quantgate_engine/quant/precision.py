@@ -1,10 +1,12 @@
-"""The floating dtypes of an arm, and the fastest 16-bit path of a device."""
+"""The floating dtypes of an arm, and the fastest 16-bit path of a device and its kernels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
+
+from quantgate_kernels.kernel_set import KernelSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,27 +17,22 @@ class Precision:
     compute: torch.dtype
 
 
-def float32_precision(_device: torch.device) -> Precision:
+def float32_precision(_device: torch.device, _kernels: KernelSet) -> Precision:
     return Precision(storage=torch.float32, compute=torch.float32)
 
 
-def bfloat16_precision(_device: torch.device) -> Precision:
+def bfloat16_precision(_device: torch.device, _kernels: KernelSet) -> Precision:
     return Precision(storage=torch.bfloat16, compute=torch.bfloat16)
 
 
-def fastest_16_bit_precision(device: torch.device) -> Precision:
-    """float16 on GPUs; bfloat16 on CPUs that multiply it natively; else 16-bit storage with float32 arithmetic.
+def fastest_16_bit_precision(device: torch.device, kernels: KernelSet) -> Precision:
+    """float16 on GPUs; bfloat16 on CPUs whose kernels multiply it; else 16-bit storage with float32 arithmetic.
 
-    float16 arithmetic on CPUs, and bfloat16 without its instructions, are emulated: a baseline on either would make
-    every quantized arm look faster than it is.
+    float16 arithmetic on CPUs, and bfloat16 that is emulated, are slow: a baseline on either would make every
+    quantized arm look faster than it is.
     """
     if device.type != "cpu":
         return Precision(storage=torch.float16, compute=torch.float16)
-    if cpu_multiplies_bfloat16():
+    if kernels.multiplies_bfloat16:
         return Precision(storage=torch.bfloat16, compute=torch.bfloat16)
     return Precision(storage=torch.float16, compute=torch.float32)
-
-
-def cpu_multiplies_bfloat16() -> bool:
-    capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "arm_bf16", "bf16"))

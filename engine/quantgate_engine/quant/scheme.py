@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from quantgate_engine.quant.precision import Precision
+from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.types import LinearPart, dtype_name
 
 
@@ -24,7 +25,7 @@ def nothing_missing() -> None:
 class Scheme:
     """How linear layers are stored, and in what precision everything else is.
 
-    precision: asks the device for the dtypes of embedding, head, activations and KV.
+    precision: asks the device and its kernels for the dtypes of embedding, head, activations and KV.
     quantize: (weight float32 [out, in], precision) -> the stored weight.
     check_inputs: (layer name -> its number of inputs) raises ConfigurationError where the scheme does not fit a layer.
     linear_operands: to what the products of linear layers round activations; None where they take them as they are.
@@ -34,7 +35,7 @@ class Scheme:
 
     name: str
     summary: str
-    precision: Callable[[torch.device], Precision]
+    precision: Callable[[torch.device, KernelSet], Precision]
     quantize: Callable[[Tensor, Precision], LinearPart]
     check_inputs: Callable[[Mapping[str, int]], None] = any_inputs
     linear_operands: str | None = None

@@ -65,7 +65,7 @@ def _probe(kernel_set: str, scheme_name: str) -> SchemePaths:
     from quantgate_kernels.types import dtype_name
 
     scheme, kernels = find_scheme(scheme_name), make_kernel_set(kernel_set)
-    precision = scheme.precision(torch.device("cpu"))
+    precision = scheme.precision(torch.device("cpu"), kernels)
     with torch.inference_mode():
         weights, shape = _one_layer(kernels, scheme, precision)
         # A set with a program for whole steps names the parts of it at once; the others compute part by part.

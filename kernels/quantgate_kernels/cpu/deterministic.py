@@ -38,7 +38,7 @@ class DeterministicCpuKernels(CpuOperations, DeterministicReferenceKernels):
     def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
         product = self._products.linear(x, weight)
         if product is None:
-            return DeterministicReferenceKernels.linear(self, x, weight, bias)
+            return super().linear(x, weight, bias)
         self.paths[f"linear.{weight.label}"] = PATH
         return product if bias is None else product + bias
 
@@ -46,7 +46,7 @@ class DeterministicCpuKernels(CpuOperations, DeterministicReferenceKernels):
     def head(self, x: Tensor, weight: StoredWeight, *, exact: bool = False) -> Tensor:
         logits = self._products.logits(x, weight) if isinstance(weight, DenseWeight) else None
         if logits is None:
-            return DeterministicReferenceKernels.head(self, x, weight, exact=exact)
+            return super().head(x, weight, exact=exact)
         self.paths["head"] = PATH
         return logits
 

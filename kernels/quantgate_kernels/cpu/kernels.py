@@ -26,8 +26,8 @@ PANEL_PATH = "cpp, panels"
 class CpuKernels(CpuOperations):
     """Implements `KernelSet` for tensors on the CPU.
 
-    What is not computed in bfloat16, as on processors that do not multiply it, keeps the reference's forms of weights
-    and its products.
+    What is not computed in bfloat16, as on processors without AVX2 and on older ones of Arm's, keeps the reference's
+    forms of weights and its products.
     Raises KernelSetUnavailableError where the C++ can neither be found in the cache nor compiled.
     """
 

@@ -1,7 +1,7 @@
 """What stands between a step's matrix products, each operation a call of C++; the products are torch's.
 
-Steps in 16 bits are one call (`step_program`). These operations serve what computes in float32, and the deterministic
-variant, which has products of its own.
+Steps in 16 bits are one call (`step_program`). These operations serve what computes in float32, weights that lie in no
+panels, and the deterministic variant, which has products of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from typing_extensions import override
 from quantgate_kernels.cpu.library import Functions, load_functions
 from quantgate_kernels.reference.kernels import ReferenceKernels
 from quantgate_kernels.reference.paged_rows import path_over
-from quantgate_kernels.types import AttentionBatch, KVLayer
+from quantgate_kernels.types import (
+    AttentionBatch,
+    KVLayer,
+    LinearWeight,
+    ReorderedWeight,
+    StackedWeight,
+    StoredWeight,
+)
 
 PATH = "cpp"
 
@@ -27,6 +34,32 @@ class CpuOperations(ReferenceKernels):
     def __init__(self) -> None:
         super().__init__()
         self._functions = load_functions()
+        self._torch_multiplies_bfloat16 = super().multiplies_bfloat16
+
+    @property
+    @override
+    def multiplies_bfloat16(self) -> bool:
+        """With AVX2 the C++ widens as it reads: several times as fast as float32 by torch (docs/decisions/0002)."""
+        return self._torch_multiplies_bfloat16 or bool(torch.cpu.get_capabilities().get("avx2", False))
+
+    @override
+    def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
+        return super().stored_form(weight, self._of_torch(compute), split=split)
+
+    @override
+    def linear(self, x: Tensor, weight: StoredWeight, bias: Tensor | None = None) -> Tensor:
+        """By torch, in a type that it multiplies; parts of a weight come back here or to the C++ one by one."""
+        if isinstance(weight, ReorderedWeight | StackedWeight):
+            return super().linear(x, weight, bias)
+        return super().linear(x.to(self._of_torch(x.dtype)), weight, bias).to(x.dtype)
+
+    @override
+    def head(self, x: Tensor, weight: StoredWeight, *, exact: bool = False) -> Tensor:
+        return super().head(x.to(self._of_torch(x.dtype)), weight, exact=exact)
+
+    def _of_torch(self, dtype: torch.dtype) -> torch.dtype:
+        emulated = dtype == torch.bfloat16 and not self._torch_multiplies_bfloat16
+        return torch.float32 if emulated else dtype
 
     @override
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:

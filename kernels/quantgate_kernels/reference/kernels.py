@@ -10,6 +10,7 @@ from typing_extensions import override
 from quantgate_kernels.kernel_set import KernelSet
 from quantgate_kernels.layers import Angles, DecoderShape, DecoderWeights, TableWeight
 from quantgate_kernels.reference.attention import attend, plan_attention
+from quantgate_kernels.reference.dense import torch_multiplies_bfloat16
 from quantgate_kernels.reference.head import head_logits
 from quantgate_kernels.reference.linear import check_order, multiply, stored_form
 from quantgate_kernels.reference.paged_rows import path_over, write_rows
@@ -37,6 +38,11 @@ class ReferenceKernels(KernelSet):
     def __init__(self) -> None:
         self.paths: dict[str, str] = {}
         self._plans = StepPlans(plan_attention)
+
+    @property
+    @override
+    def multiplies_bfloat16(self) -> bool:
+        return torch_multiplies_bfloat16()
 
     @override
     def stored_form(self, weight: LinearWeight, compute: torch.dtype, *, split: bool = False) -> StoredWeight:
