@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from quantgate.traces.import_settings import OtherParts
+from quantgate.traces.kind_of_value import kind_of
 from quantgate.traces.openai_log.half_characters import whole_text
 from quantgate.traces.record import Message
 
@@ -36,13 +37,13 @@ class MessageReader:
 
     def read_all(self, value: Any, field: str) -> tuple[Message, ...]:
         if not isinstance(value, list):
-            raise ValueError(f"field {field}: expected a list of messages, got {_kind(value)}")
+            raise ValueError(f"field {field}: expected a list of messages, got {kind_of(value)}")
         return tuple(self.read(message, f"{field}.{index}") for index, message in enumerate(value))
 
     def read(self, value: Any, field: str) -> Message:
         """One message; an assistant's tool calls stand after its text as one JSON list."""
         if not isinstance(value, dict):
-            raise ValueError(f"field {field}: expected a message with role and content, got {_kind(value)}")
+            raise ValueError(f"field {field}: expected a message with role and content, got {kind_of(value)}")
         role = value.get("role")
         if not isinstance(role, str) or role not in _ROLES:
             raise ValueError(f"field {field}.role: expected one of {', '.join(_ROLES)}, got {role!r:.40}")
@@ -59,7 +60,7 @@ class MessageReader:
         if isinstance(content, str):
             return content
         if not isinstance(content, list):
-            raise ValueError(f"field {field}: expected a text or a list of parts, got {_kind(content)}")
+            raise ValueError(f"field {field}: expected a text or a list of parts, got {kind_of(content)}")
         texts = (self._part(part, f"{field}.{index}") for index, part in enumerate(content))
         # Servers whose chat templates take one text join the parts by line ends (vLLM does).
         return "\n".join(text for text in texts if text is not None)
@@ -69,30 +70,34 @@ class MessageReader:
             return part
         kind = part.get("type") if isinstance(part, dict) else None
         if not isinstance(part, dict) or not isinstance(kind, str):
-            raise ValueError(f"field {field}: expected a part with a type, got {_kind(part)}")
+            raise ValueError(f"field {field}: expected a part with a type, got {kind_of(part)}")
         if kind in _TEXT_PARTS:
             text = part.get(_TEXT_PARTS[kind])
             if not isinstance(text, str):
-                raise ValueError(f"field {field}.{_TEXT_PARTS[kind]}: expected a text, got {_kind(text)}")
+                raise ValueError(f"field {field}.{_TEXT_PARTS[kind]}: expected a text, got {kind_of(text)}")
             return text
+        self.drop_part(kind, field)
+        return None
+
+    def drop_part(self, kind: str, field: str) -> None:
+        """Counts a part that is no text, if such parts are to be dropped; else raises ValueError."""
         if self._other_parts == "refuse":
             raise ValueError(
                 f"field {field}: expected a part of type text, got {kind!r:.40}, which is no text to replay; leave "
                 "such rows out, or drop the parts (other_parts: drop in a suite, --other-parts drop without one)"
             )
         self.dropped_parts[kind] += 1
-        return None
 
 
 def _tool_calls(calls: Any, field: str) -> str:
     """The calls as JSON, name and arguments, without the ids that differ from request to request."""
     if not isinstance(calls, list):
-        raise ValueError(f"field {field}: expected a list of tool calls, got {_kind(calls)}")
+        raise ValueError(f"field {field}: expected a list of tool calls, got {kind_of(calls)}")
     plain = []
     for index, call in enumerate(calls):
         function = call.get("function", call) if isinstance(call, dict) else None
         if not isinstance(function, dict):
-            raise ValueError(f"field {field}.{index}: expected a tool call with a function, got {_kind(call)}")
+            raise ValueError(f"field {field}.{index}: expected a tool call with a function, got {kind_of(call)}")
         plain.append({"name": function.get("name"), "arguments": _parsed(function.get("arguments"))})
     return json.dumps(plain, ensure_ascii=False)
 
@@ -105,9 +110,3 @@ def _parsed(arguments: Any) -> Any:
         return json.loads(arguments)
     except (ValueError, RecursionError):
         return arguments
-
-
-def _kind(value: Any) -> str:
-    """What a value is, without showing it."""
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")

@@ -14,13 +14,8 @@ from quantgate.traces.openai_log.log_row import LogRow, OutputLengthFrom
 from quantgate.traces.openai_log.lookup import first_present
 from quantgate.traces.openai_log.messages import MessageReader
 from quantgate.traces.openai_log.times import LogClock, duration_ns, number_of
+from quantgate.traces.openai_log.token_counts import output_length, stated_answers, stated_tokens
 from quantgate.traces.record import Message
-
-# No context of today's models is longer; a larger count is damage, and would keep every arm busy for days.
-_MOST_TOKENS = 10_000_000
-
-# Rough for English text under today's tokenizers; used only where nothing better is known, and said so.
-CHARACTERS_PER_TOKEN = 4
 
 # A longer text is a description, which may quote a prompt; a tag is a label.
 _LONGEST_TAG = 40
@@ -46,7 +41,7 @@ class RowReader:
         self._refuse_failed(row)
         messages, prompt_text = self._prompt(row)
         answer = self._answer(row)
-        limit_tokens = self._tokens(row, columns.max_tokens)
+        limit_tokens = stated_tokens(row, columns.max_tokens)
         output_tokens, output_length_from = self._output_length(row, answer, limit_tokens)
         start_ns, end_ns = self._times(row)
         return LogRow(
@@ -60,13 +55,13 @@ class RowReader:
             output_tokens=output_tokens,
             output_length_from=output_length_from,
             limit_tokens=limit_tokens or None,
-            prompt_tokens=self._tokens(row, columns.prompt_tokens) or None,
+            prompt_tokens=stated_tokens(row, columns.prompt_tokens) or None,
             slo_class=whole_text(columns.slo_class.class_of(row), "class"),
             tags=_tags(row, columns.tags),
             session=_text(row, columns.session),
             user=_text(row, columns.user),
             offered_tools=bool(first_present(row, as_paths(columns.tools))[1]),
-            several_answers=self._answers_asked_for(row) > 1,
+            several_answers=stated_answers(row, columns.choices) > 1,
         )
 
     def _refuse_failed(self, row: dict[str, Any]) -> None:
@@ -115,34 +110,15 @@ class RowReader:
     def _output_length(
         self, row: dict[str, Any], answer: Message | None, limit_tokens: int | None
     ) -> tuple[int, OutputLengthFrom]:
-        tokens = self._tokens(row, self._columns.output_tokens)
-        if tokens is not None:
+        stated = stated_tokens(row, self._columns.output_tokens)
+        return output_length(
             # Usage counts all answers to a request together.
-            tokens = -(-tokens // self._answers_asked_for(row))
-        source: OutputLengthFrom = "usage"
-        if tokens is None and answer is not None:
-            tokens, source = self._length_of(answer.content)
-        if tokens is None and limit_tokens:
-            tokens, source = limit_tokens, "limit"
-        if tokens is None:
-            raise RowLeftOutError(
-                "without_output_length",
-                "expected usage.completion_tokens, the answer's text, or max_tokens in the request; got none of them",
-            )
-        if tokens == 0:
-            raise RowLeftOutError("empty_answer", "expected an answer of at least one token")
-        return tokens, source
-
-    def _length_of(self, text: str) -> tuple[int, OutputLengthFrom]:
-        if self._count_tokens is not None:
-            return self._count_tokens(text), "answer"
-        return -(-len(text) // CHARACTERS_PER_TOKEN), "answer_characters"
-
-    def _tokens(self, row: dict[str, Any], paths: Paths) -> int | None:
-        return _whole_number(row, paths, "tokens", least=0, most=_MOST_TOKENS)
-
-    def _answers_asked_for(self, row: dict[str, Any]) -> int:
-        return _whole_number(row, self._columns.choices, "answers", least=1, most=_MOST_TOKENS) or 1
+            None if stated is None else -(-stated // stated_answers(row, self._columns.choices)),
+            None if answer is None else answer.content,
+            limit_tokens,
+            self._count_tokens,
+            "usage.completion_tokens, the answer's text, or max_tokens in the request",
+        )
 
     def _times(self, row: dict[str, Any]) -> tuple[int, int | None]:
         """When the request was made and when its answer ended."""
@@ -179,17 +155,6 @@ class RowReader:
             if path:
                 return _reading(partial(duration_ns, value, column.unit), path, value)
         return None
-
-
-def _whole_number(row: dict[str, Any], paths: Paths, of_what: str, *, least: int, most: int) -> int | None:
-    path, value = first_present(row, as_paths(paths))
-    if not path:
-        return None
-    number = number_of(value)
-    # The range comes first: the digits of 1e999999999, written out as an integer, fill the memory.
-    if number is None or not least <= number <= most or number != int(number):
-        raise ValueError(f"field {path}: expected a number of {of_what} from {least} to {most}, got {value!r:.40}")
-    return int(number)
 
 
 def _reading(read: Callable[[], int], path: str, value: Any) -> int:
