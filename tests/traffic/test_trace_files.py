@@ -89,12 +89,12 @@ def test_an_unknown_format_lists_the_known_ones(tmp_path: Path) -> None:
     trace.write_bytes(b"hello\n")
     assert "x.txt, line 1: the format of this trace is not recognised" in refusal(trace)
     assert refusal(trace, "parquet") == (
-        "Trace format 'parquet' is unknown; expected one of: azure-csv, openai-log, quantgate-jsonl."
+        f"Trace format 'parquet' is unknown; expected one of: {', '.join(sorted(trace_formats()))}."
     )
 
 
 def test_formats_are_registered_once() -> None:
-    assert set(trace_formats()) == {"azure-csv", "openai-log", "quantgate-jsonl"}
+    assert set(trace_formats()) >= {"azure-csv", "openai-log", "quantgate-jsonl", "sharegpt-json"}
     existing: type[TraceFormat] = type(trace_formats()["azure-csv"])
     with pytest.raises(ValueError, match="registered already"):
         register_trace_format(existing)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
-from quantgate.traces.first_line import is_request_log
+from quantgate.traces.first_line import is_conversation, is_request_log, is_spans
 from quantgate.traces.native_errors import explain_row_error
 from quantgate.traces.native_row import NativeRow
 from quantgate.traces.registry import LocatedRecord, RowByRowFormat, register_trace_format
@@ -24,7 +24,8 @@ class NativeTrace(RowByRowFormat):
     description = "one JSON object a line, with id, offset and max_tokens"
 
     def recognises(self, first_line: str) -> bool:
-        return first_line.lstrip().startswith("{") and not is_request_log(first_line)
+        foreign = (is_request_log, is_conversation, is_spans)
+        return first_line.lstrip().startswith("{") and not any(tells(first_line) for tells in foreign)
 
     def parse(self, lines: Iterable[SourceLine], source: str) -> Iterator[LocatedRecord]:
         for line in lines:

@@ -9,13 +9,15 @@ from pathlib import Path
 # Importing a reader registers its format.
 from quantgate.traces import azure_reader as azure_reader
 from quantgate.traces import native_reader as native_reader
+from quantgate.traces.array_entries import read_array, starts_with_array
 from quantgate.traces.consistency import check_consistency
-from quantgate.traces.first_line import require_one_row_a_line
+from quantgate.traces.first_line import array_refusal, require_whole_object
 from quantgate.traces.import_settings import ImportSettings
 from quantgate.traces.openai_log import log_format
 from quantgate.traces.record import TraceRecord
 from quantgate.traces.redacted import redact_records
-from quantgate.traces.registry import TraceFormat, detect_trace_format, trace_format
+from quantgate.traces.registry import TraceFormat, detect_trace_format, trace_format, trace_formats
+from quantgate.traces.sharegpt import conversation_format as conversation_format
 from quantgate.traces.source_text import read_lines
 from quantgate.traces.transform_record import TransformRecord
 from quantgate_engine.errors import ConfigurationError
@@ -37,11 +39,14 @@ def import_trace(path: Path, settings: ImportSettings | None = None) -> Imported
     """
     settings = settings or ImportSettings()
     source = str(path)
-    lines = read_lines(path)
+    in_array = starts_with_array(path)
+    lines = read_array(path) if in_array else read_lines(path)
     first_line = next(lines, None)
     if first_line is None:
         raise ConfigurationError(f"{path}: the trace is empty; expected at least one request.")
-    require_one_row_a_line(first_line.text, source)
+    if in_array:
+        _require_array_format(first_line.text, source, settings)
+    require_whole_object(first_line.text, source)
     chosen = _format_of(first_line.text, source, settings)
     parsed = chosen.read(chain([first_line], lines), source, settings)
     records = check_consistency(parsed.rows, source)
@@ -57,6 +62,18 @@ def import_trace(path: Path, settings: ImportSettings | None = None) -> Imported
 def read_trace(path: Path, format_name: str | None = None) -> list[TraceRecord]:
     """The records of a trace, in order of time, read as its format does by default (see `import_trace`)."""
     return import_trace(path, ImportSettings(format_name=format_name)).records
+
+
+def _require_array_format(first_entry: str, source: str, settings: ImportSettings) -> None:
+    """Raises ConfigurationError unless the format, named or told by the first entry, is one that takes arrays."""
+    if settings.format_name is not None:
+        taken = trace_format(settings.format_name).takes_arrays
+    else:
+        taken = settings.columns is None and any(
+            each.takes_arrays and each.recognises(first_entry) for each in trace_formats().values()
+        )
+    if not taken:
+        raise array_refusal(source)
 
 
 def _format_of(first_line: str, source: str, settings: ImportSettings) -> TraceFormat:

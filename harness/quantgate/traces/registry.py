@@ -32,12 +32,16 @@ class ParsedTrace:
 
 
 class TraceFormat(ABC):
-    """One file format. `source` is the file as messages show it: the path that the user gave."""
+    """One file format. `source` is the file as messages show it: the path that the user gave.
+
+    takes_arrays: a file may also be one JSON array of rows; `lines` are then its entries.
+    """
 
     name: ClassVar[str]
     description: ClassVar[str]
     takes_column_map: ClassVar[bool] = False
     redacted_by_default: ClassVar[bool] = False
+    takes_arrays: ClassVar[bool] = False
 
     @abstractmethod
     def recognises(self, first_line: str) -> bool:

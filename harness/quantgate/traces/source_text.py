@@ -12,7 +12,7 @@ from pathlib import Path
 from quantgate.traces.source_line import SourceLine
 from quantgate_engine.errors import ConfigurationError
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 LONGEST_ROW_BYTES = 16_000_000
 """Far above any prompt that a model reads; a longer row is damage, or a picture inside the text."""
@@ -24,14 +24,14 @@ def read_lines(path: Path) -> Iterator[SourceLine]:
     Raises ConfigurationError where there is no readable file, and for a row above `LONGEST_ROW_BYTES` or bytes that
     are not UTF-8, naming the line.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         for number, line in enumerate(iter(partial(file.readline, LONGEST_ROW_BYTES + 1), b""), start=1):
             if len(line) > LONGEST_ROW_BYTES:
                 raise ConfigurationError(
                     f"{path}, line {number}: expected a row of at most {LONGEST_ROW_BYTES // 1_000_000} MB, got a "
                     "longer one; shorten or remove the row."
                 )
-            raw = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+            raw = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
             try:
                 text = raw.decode("utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
@@ -45,12 +45,13 @@ def read_lines(path: Path) -> Iterator[SourceLine]:
 
 def trace_sha256(path: Path) -> str:
     """SHA-256 of the trace file's bytes, in hexadecimal. Raises ConfigurationError where it cannot be read."""
-    with _opened(path) as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BufferedReader]:
+def opened(path: Path) -> Iterator[BufferedReader]:
+    """The file's bytes. Raises ConfigurationError where there is no readable file."""
     if path.exists() and not path.is_file():
         raise ConfigurationError(f"{path}: the trace cannot be read (it is no regular file); expected a file.")
     try:
