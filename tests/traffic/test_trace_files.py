@@ -94,7 +94,7 @@ def test_an_unknown_format_lists_the_known_ones(tmp_path: Path) -> None:
 
 
 def test_formats_are_registered_once() -> None:
-    assert set(trace_formats()) >= {"azure-csv", "openai-log", "quantgate-jsonl", "sharegpt-json"}
+    assert set(trace_formats()) >= {"azure-csv", "openai-log", "otel-spans", "quantgate-jsonl", "sharegpt-json"}
     existing: type[TraceFormat] = type(trace_formats()["azure-csv"])
     with pytest.raises(ValueError, match="registered already"):
         register_trace_format(existing)

@@ -14,6 +14,7 @@ from quantgate.traces.consistency import check_consistency
 from quantgate.traces.first_line import array_refusal, require_whole_object
 from quantgate.traces.import_settings import ImportSettings
 from quantgate.traces.openai_log import log_format
+from quantgate.traces.otel_spans import span_format as span_format
 from quantgate.traces.record import TraceRecord
 from quantgate.traces.redacted import redact_records
 from quantgate.traces.registry import TraceFormat, detect_trace_format, trace_format, trace_formats
