@@ -64,6 +64,15 @@ def test_scopes_of_older_exports_are_read(tmp_path: Path) -> None:
     assert len(imported(tmp_path, old).records) == 1
 
 
+def test_a_list_of_spans_is_a_batch(tmp_path: Path) -> None:
+    dump = {"trace_id": "x", "spans": [span("a"), span("b", 1, operation__name="plan"), span("c", 2)]}
+    trace = imported(tmp_path, dump)
+    assert [record.request_id for record in trace.records] == ["a", "c"]
+    assert (
+        refusal(tmp_path, {"spans": [3]}) == "spans.jsonl, line 1, span 1, field spans: expected a span, got a number."
+    )
+
+
 OLD = {"gen_ai.request.model": "m", "gen_ai.usage.prompt_tokens": 10, "gen_ai.usage.completion_tokens": 3}
 OLDEST = {
     "llm.request.type": "chat", "llm.usage.prompt_tokens": 10, "llm.usage.completion_tokens": 3,
@@ -77,6 +86,13 @@ def test_older_names_are_read(tmp_path: Path, attributes: dict[str, Any]) -> Non
     limit = attributes.get("llm.request.max_tokens")
     trace = imported(tmp_path, span("a") | {"attributes": attributes})
     assert trace.records == [TraceRecord("a", 0, 3, prompt_token_count=10, limit_tokens=limit)]
+
+
+def test_a_span_without_an_operation_is_told_by_its_model_and_prompt(tmp_path: Path) -> None:
+    attributes = {"gen_ai.request.model": "m", "gen_ai.prompt": "Once", "gen_ai.request.max_tokens": 50}
+    trace = imported(tmp_path, span("a") | {"attributes": attributes})
+    assert trace.records == [TraceRecord("a", 0, 50, prompt_text="Once", limit_tokens=50)]
+    assert counts(trace)["output_lengths_from"] == {"limit": 1}
 
 
 @pytest.mark.parametrize(

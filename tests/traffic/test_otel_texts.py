@@ -87,6 +87,13 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
         ),
     ),
     (
+        "events with Bedrock's parts",
+        with_events(
+            ("gen_ai.user.message", {"content": '[{"text": "hi"}]'}),
+            ("gen_ai.choice", {"message": '[{"text": "12345678"}]'}),
+        ),
+    ),
+    (
         "events in texts",
         with_events(("gen_ai.user.message", {"content": "hi"}), ("gen_ai.choice", {"message": "12345678"})),
     ),

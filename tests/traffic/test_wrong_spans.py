@@ -48,6 +48,7 @@ WRONG: list[tuple[Any, str]] = [
         ", field resourceSpans.0.scopeSpans.0.spans: expected a list of ",
     ),
     ({"resourceSpans": [{"scopeSpans": [{"spans": [1]}]}]}, ", span 1, field spans: expected a span, got a number."),
+    ({"spans": 3}, ", field spans: expected a list of spans, got a number."),
     ({"resourceLogs": []}, ", field resourceLogs: expected resourceSpans, an export of spans, got one of logs."),
     (
         {"resourceMetrics": []},

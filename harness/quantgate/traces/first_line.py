@@ -39,7 +39,7 @@ def is_conversation(first_line: str) -> bool:
 
 
 def is_spans(first_line: str) -> bool:
-    """Whether the line is a batch of OpenTelemetry's collector, or one span: attributes and a span id."""
+    """Whether the line is a batch of OpenTelemetry's spans, or one span: attributes and a span id."""
     row = _foreign_object(first_line)
     return row is not None and not _has_conversations(row) and _has_spans(row)
 
@@ -58,7 +58,7 @@ def _has_conversations(row: dict[str, Any]) -> bool:
 
 
 def _has_spans(row: dict[str, Any]) -> bool:
-    if not _EXPORTS.isdisjoint(row):
+    if not _EXPORTS.isdisjoint(row) or isinstance(row.get("spans"), list):
         return True
     context = row.get("context")
     has_id = not _SPAN_IDS.isdisjoint(row) or (isinstance(context, dict) and not _SPAN_IDS.isdisjoint(context))

@@ -101,12 +101,14 @@ def _result(part: dict[str, Any]) -> str:
 
 
 def _parts_in_text(content: Any) -> Any:
-    """The content, as a list of parts where a text holds one: OpenLLMetry writes them so."""
+    """The content, as a list of parts where a text holds one: OpenLLMetry writes them so, and agents on Bedrock."""
     if not isinstance(content, str) or not content.startswith('[{"'):
         return content
     try:
         parts = json.loads(content)
     except (ValueError, RecursionError):
         return content
+    if all(isinstance(part, dict) and part.keys() == {"text"} for part in parts):
+        return [{"type": "text", **part} for part in parts]
     typed = all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts)
     return parts if typed else content

@@ -23,6 +23,7 @@ TOOLS = ("gen_ai.tool.definitions", "gen_ai.request.functions.0.name", "llm.requ
 
 _INFERENCE = frozenset({"chat", "generate_content", "text_completion"})
 _INFERENCE_TYPES = frozenset({"chat", "completion"})
+_PROMPTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.prompt.0.content")
 _LONGEST_KIND = 40
 
 
@@ -34,11 +35,11 @@ def in_attributes(names: tuple[str, ...]) -> tuple[str, ...]:
 def other_kind(span: Span) -> str | None:
     """None for a request to a model that answers in text; else what the span is, in a word to count it by.
 
-    Spans from before there were operation names tell by the type of their request, or by a model and an output.
+    Spans without the operation's name tell by the type of their request, or by a model beside a prompt or an output.
     """
     for names, inference in ((OPERATION, _INFERENCE), (REQUEST_TYPE, _INFERENCE_TYPES)):
         _, value = first_present(span.attributes, names)
         if isinstance(value, str) and value:
             return None if value in inference else value[:_LONGEST_KIND]
-    told = first_present(span.attributes, MODEL)[0] and first_present(span.attributes, OUTPUT_TOKENS)[0]
+    told = first_present(span.attributes, MODEL)[0] and first_present(span.attributes, OUTPUT_TOKENS + _PROMPTS)[0]
     return None if told else "no_model_request"

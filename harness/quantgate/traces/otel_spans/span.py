@@ -1,4 +1,4 @@
-"""Spans of one line: an export batch of the collector's file exporter, or one span as SDKs print it."""
+"""Spans of one line: an export batch of the collector's, a list of spans, or one span as SDKs print it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Span:
 
 
 def is_batch(row: dict[str, Any]) -> bool:
-    return "resourceSpans" in row
+    return "resourceSpans" in row or "spans" in row
 
 
 def raw_spans_of(row: dict[str, Any]) -> list[Any]:
@@ -89,14 +89,20 @@ def span_of(raw: Any) -> Span:
 
 
 def _batch(row: dict[str, Any]) -> Iterator[Any]:
+    if "resourceSpans" not in row:
+        yield from _spans_in(row, "")
     for resource, field in _entries(row, "resourceSpans", ""):
         # What scopeSpans were called before OTLP 0.15.
         inner = "scopeSpans" if "scopeSpans" in resource else "instrumentationLibrarySpans"
         for scope, place in _entries(resource, inner, f"{field}."):
-            spans = scope.get("spans", [])
-            if not isinstance(spans, list):
-                raise ValueError(f"field {place}.spans: expected a list of spans, got {kind_of(spans)}")
-            yield from spans
+            yield from _spans_in(scope, f"{place}.")
+
+
+def _spans_in(holder: dict[str, Any], prefix: str) -> list[Any]:
+    spans = holder.get("spans", [])
+    if not isinstance(spans, list):
+        raise ValueError(f"field {prefix}spans: expected a list of spans, got {kind_of(spans)}")
+    return spans
 
 
 def _entries(holder: dict[str, Any], name: str, prefix: str) -> Iterator[tuple[dict[str, Any], str]]:

@@ -96,7 +96,8 @@ def _refuse_failed(span: Span) -> None:
     if kind:
         raise RowLeftOutError("failed", f"field attributes.{path}: expected no error")
     path, reasons = first_present(span.attributes, names.FINISH_REASONS)
-    if reasons == "error" or (isinstance(reasons, list) and "error" in reasons):
+    # A list, the only reason, or a list as JSON in a text.
+    if reasons in ("error", '["error"]') or (isinstance(reasons, list) and "error" in reasons):
         raise RowLeftOutError("failed", f"field attributes.{path}: expected an answer that came to an end, got 'error'")
 
 
