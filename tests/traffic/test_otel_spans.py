@@ -234,6 +234,7 @@ def test_a_file_without_any_request_is_refused_with_the_counts(tmp_path: Path) -
         "spans.jsonl: none of its 1 spans can be replayed (embeddings: 1); the first one, line 1: expected a request "
         "to a model that answers in text."
     )
+    assert "(a\\nb\\ud83dcc" in refusal(tmp_path, span("a", operation__name="a\nb\ud83d" + "c" * 5000))
     assert refusal(tmp_path, batch()) == "spans.jsonl: expected spans that can be replayed, got none."
 
 

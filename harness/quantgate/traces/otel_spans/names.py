@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from quantgate.traces.openai_log.lookup import first_present
 from quantgate.traces.otel_spans.span import Span
+from quantgate_engine.shown import on_one_line
 
 OPERATION = ("gen_ai.operation.name",)
 REQUEST_TYPE = ("llm.request.type", "gen_ai.request.type")
@@ -40,6 +41,6 @@ def other_kind(span: Span) -> str | None:
     for names, inference in ((OPERATION, _INFERENCE), (REQUEST_TYPE, _INFERENCE_TYPES)):
         _, value = first_present(span.attributes, names)
         if isinstance(value, str) and value:
-            return None if value in inference else value[:_LONGEST_KIND]
+            return None if value in inference else on_one_line(value, _LONGEST_KIND)
     told = first_present(span.attributes, MODEL)[0] and first_present(span.attributes, OUTPUT_TOKENS + _PROMPTS)[0]
     return None if told else "no_model_request"
