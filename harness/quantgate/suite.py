@@ -38,7 +38,9 @@ class WorkloadConfig(_Strict):
     trace: str = Field(min_length=1)
     format: str | None = None
     columns: str | None = Field(None, description="column map of a request log (path beside the suite file)")
-    redact: bool = Field(default=True, description="replace known kinds of personal data in request logs")
+    redact: bool = Field(
+        default=True, description="replace known kinds of personal data in logs, conversations and spans"
+    )
     strict: bool = Field(default=False, description="refuse a log for the first row that would be left out and counted")
     other_parts: OtherParts = Field(
         "refuse", description="what becomes of parts of messages that are no text: refuse the log, or drop and count"
