@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.traffic.lengths_files import imported, refusal, write_lines
 from tests.traffic.records import patiently
 
 from quantgate.traces.reader import read_trace
 from quantgate.traces.record import TraceRecord
 from quantgate.traces.timestamps import timestamp_to_ns
+from quantgate.traces.transform_record import TransformRecord
 from quantgate_engine.errors import ConfigurationError
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
@@ -64,26 +66,19 @@ def test_other_texts_are_no_timestamps(text: str) -> None:
 BAD_ROWS = [
     ("yesterday,374,44", "line 3, field TIMESTAMP: expected a time such as 2023-11-16 18:17:03.9799600"),
     (
-        "2023-11-16 18:15:47,0,44",
-        "line 3, field ContextTokens: expected an integer from 1 to 999999999, got '0'.",
-    ),
-    (
-        "2023-11-16 18:15:47,374,0",
-        "line 3, field GeneratedTokens: expected an integer from 1 to 999999999, got '0'.",
-    ),
-    (
         "2023-11-16 18:15:47,374,-4",
-        "line 3, field GeneratedTokens: expected an integer from 1 to 999999999, got '-4'.",
+        "line 3, field GeneratedTokens: expected an integer from 0 to 999999999, got '-4'.",
     ),
     (
         "2023-11-16 18:15:47,37.5,4",
-        "line 3, field ContextTokens: expected an integer from 1 to 999999999, got '37.5'.",
+        "line 3, field ContextTokens: expected an integer from 0 to 999999999, got '37.5'.",
     ),
-    ("2023-11-16 18:15:47,9999999999,4", "line 3, field ContextTokens: expected an integer from 1 to 999999999"),
+    ("2023-11-16 18:15:47,9999999999,4", "line 3, field ContextTokens: expected an integer from 0 to 999999999"),
     (
         "2023-11-16 18:15:47,,4",
-        "line 3, field ContextTokens: expected an integer from 1 to 999999999, got ''.",
+        "line 3, field ContextTokens: expected an integer from 0 to 999999999, got ''.",
     ),
+    ('2023-11-16 18:15:47,"374,4', "line 3: expected a row of CSV on one line, got another text (unexpected end"),
     ("2023-11-16 18:15:47,374", "line 3: expected 3 columns (TIMESTAMP, ContextTokens, GeneratedTokens), got 2."),
     ("2023-11-16 18:15:45.5,374,4", "line 3: expected a time not before the previous row's; it lies 0.500000 s before"),
 ]
@@ -103,3 +98,30 @@ def test_an_explicit_format_wants_its_header(tmp_path: Path) -> None:
     trace.write_text("time,in,out\n2023-11-16 18:15:46,1,1\n")
     with pytest.raises(ConfigurationError, match=r"line 1: expected the header TIMESTAMP,.* got 'time,in,out'"):
         read_trace(trace, "azure-csv")
+
+
+def test_rows_without_prompt_or_answer_are_left_out_and_counted(tmp_path: Path) -> None:
+    trace = write_lines(
+        tmp_path / "azure.csv",
+        HEADER.strip(),
+        "2023-11-16 18:15:46,0,44",
+        "2023-11-16 18:15:47,374,44",
+        "2023-11-16 18:15:47.5,374,0",
+        "2023-11-16 18:15:48,0,0",
+        "2023-11-16 18:15:49,5,6",
+    )
+    (step,) = imported(trace).steps
+    assert step == TransformRecord("read trace", {"left_out": {"without_prompt": 2, "empty_answer": 1}}, 5, 2, 3)
+    assert imported(trace).records == [
+        TraceRecord("azure-000002", 0, 44, prompt_token_count=374),
+        TraceRecord("azure-000005", 2_000_000_000, 6, prompt_token_count=5),
+    ]
+    assert refusal(trace, strict=True) == (
+        "azure.csv, line 2, field ContextTokens: expected a prompt of at least one token, got 0; mend or remove the "
+        "row, or read the trace without strict."
+    )
+
+
+def test_a_row_that_is_left_out_may_not_be_wrong_besides(tmp_path: Path) -> None:
+    trace = write_lines(tmp_path / "azure.csv", HEADER.strip(), "yesterday,0,44", "2023-11-16 18:15:47,374,44")
+    assert refusal(trace).startswith("azure.csv, line 2, field TIMESTAMP: expected a time such as")

@@ -6,11 +6,17 @@ Three columns, lengths only. The 2023 files write `2023-11-16 18:17:03.9799600`,
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 
+from typing_extensions import override
+
+from quantgate.traces.csv_rows import csv_row
+from quantgate.traces.import_settings import ImportSettings
+from quantgate.traces.left_out_rows import without_answer, without_prompt
+from quantgate.traces.lengths_format import LengthsFormat, LengthsReader
 from quantgate.traces.record import TraceRecord
-from quantgate.traces.registry import LocatedRecord, RowByRowFormat, register_trace_format
+from quantgate.traces.registry import register_trace_format
 from quantgate.traces.source_line import SourceLine
 from quantgate.traces.timestamps import timestamp_to_ns
 from quantgate_engine.errors import ConfigurationError
@@ -21,7 +27,7 @@ _EXPECTED_TIME = "a time such as 2023-11-16 18:17:03.9799600 or 2024-05-12 00:00
 
 
 @register_trace_format
-class AzureTrace(RowByRowFormat):
+class AzureTrace(LengthsFormat):
     """Azure's CSV. Rows have no ids of their own: `azure-000001` is the first row's."""
 
     name = "azure-csv"
@@ -30,54 +36,56 @@ class AzureTrace(RowByRowFormat):
     def recognises(self, first_line: str) -> bool:
         return tuple(first_line.strip().split(",")) == COLUMNS
 
-    def parse(self, lines: Iterable[SourceLine], source: str) -> Iterator[LocatedRecord]:
-        start_ns: int | None = None
-        for index, line in enumerate(lines):
-            if index == 0:
-                _require_header(line, source)
-                continue
-            time_text, context_text, generated_text = _split(line, source)
-            time_ns = _time(time_text, line, source)
-            start_ns = time_ns if start_ns is None else start_ns
-            record = TraceRecord(
-                request_id=f"azure-{index:06d}",
-                scheduled_ns=time_ns - start_ns,
-                max_tokens=_tokens(generated_text, "GeneratedTokens", line, source),
-                prompt_token_count=_tokens(context_text, "ContextTokens", line, source),
-            )
-            yield LocatedRecord(line.number, record)
+    @override
+    def reader(self, lines: Iterator[SourceLine], source: str, settings: ImportSettings) -> LengthsReader:
+        require_header(next(lines), source)
+        return _AzureReader(source)
 
 
-def _require_header(line: SourceLine, source: str) -> None:
+class _AzureReader(LengthsReader):
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def read(self, line: SourceLine, number: int) -> TraceRecord:
+        row = azure_row(line, self._source)
+        row.refuse_empty()
+        return TraceRecord(
+            request_id=f"azure-{number:06d}",
+            scheduled_ns=self.since_start_ns(row.time_ns),
+            max_tokens=row.generated_tokens,
+            prompt_token_count=row.context_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AzureRow:
+    """One row. `time_ns` counts from 1970-01-01 UTC."""
+
+    time_ns: int
+    context_tokens: int
+    generated_tokens: int
+
+    def refuse_empty(self) -> None:
+        """Raises RowLeftOutError for a row without a prompt or without an answer."""
+        if self.context_tokens == 0:
+            raise without_prompt("ContextTokens")
+        if self.generated_tokens == 0:
+            raise without_answer("GeneratedTokens")
+
+
+def require_header(line: SourceLine, source: str) -> None:
+    """Raises ConfigurationError where the line is not the header."""
     if tuple(line.text.strip().split(",")) != COLUMNS:
         raise ConfigurationError(
             f"{source}, line {line.number}: expected the header {','.join(COLUMNS)}, got {shown(line.text.strip())}."
         )
 
 
-def _split(line: SourceLine, source: str) -> list[str]:
-    cells = next(csv.reader([line.text]))
-    if len(cells) != len(COLUMNS):
-        raise ConfigurationError(
-            f"{source}, line {line.number}: expected {len(COLUMNS)} columns ({', '.join(COLUMNS)}), got {len(cells)}."
-        )
-    return cells
-
-
-def _time(text: str, line: SourceLine, source: str) -> int:
+def azure_row(line: SourceLine, source: str) -> AzureRow:
+    """Raises ConfigurationError naming file, line and field."""
+    row = csv_row(line, source, COLUMNS)
     try:
-        return timestamp_to_ns(text.strip())
+        time_ns = timestamp_to_ns(row.text("TIMESTAMP"))
     except ValueError:
-        raise ConfigurationError(
-            f"{source}, line {line.number}, field TIMESTAMP: expected {_EXPECTED_TIME}, got {shown(text)}."
-        ) from None
-
-
-def _tokens(text: str, column: str, line: SourceLine, source: str) -> int:
-    stripped = text.strip()
-    # Nine digits are more tokens than any request has, and few enough for every integer type downstream.
-    if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 and int(stripped) >= 1:
-        return int(stripped)
-    raise ConfigurationError(
-        f"{source}, line {line.number}, field {column}: expected an integer from 1 to 999999999, got {shown(text)}."
-    )
+        raise row.wrong("TIMESTAMP", _EXPECTED_TIME) from None
+    return AzureRow(time_ns, row.tokens("ContextTokens"), row.tokens("GeneratedTokens"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 # Importing a reader registers its format.
 from quantgate.traces import azure_reader as azure_reader
+from quantgate.traces import burstgpt_reader as burstgpt_reader
 from quantgate.traces import native_reader as native_reader
 from quantgate.traces.array_entries import read_array, starts_with_array
 from quantgate.traces.consistency import check_consistency
@@ -55,7 +56,7 @@ def import_trace(path: Path, settings: ImportSettings | None = None) -> Imported
         raise ConfigurationError(f"{path}: the trace has a header and no rows; expected at least one request.")
     redacting = chosen.redacted_by_default if settings.redact is None else settings.redact
     if not redacting:
-        return ImportedTrace(records, parsed.steps)
+        return ImportedTrace(records, tuple(parsed.steps))
     redacted, step = redact_records(records)
     return ImportedTrace(redacted, (*parsed.steps, step))
 

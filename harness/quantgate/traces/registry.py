@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,10 +25,10 @@ class LocatedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ParsedTrace:
-    """The rows that a reader found, in order of time, and what it did to get them."""
+    """The rows that a reader found, in order of time, and what it did to get them: told when the last row is read."""
 
     rows: Iterable[LocatedRecord]
-    steps: tuple[TransformRecord, ...] = ()
+    steps: Sequence[TransformRecord] = ()
 
 
 class TraceFormat(ABC):
