@@ -45,6 +45,9 @@ class WorkloadConfig(_Strict):
     other_parts: OtherParts = Field(
         "refuse", description="what becomes of parts of messages that are no text: refuse the log, or drop and count"
     )
+    block_tokens: int | None = Field(
+        None, ge=1, description="tokens of each of the blocks whose ids a Mooncake trace tells; null: 512"
+    )
     history: Literal["recorded", "live"] = Field(
         "recorded", description="whose answers later turns of a session see: the log's own or the arm's own"
     )

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from quantgate.traces.native_row import native_json_schema
+from quantgate.traces.prompt_blocks import PromptBlocks
 from quantgate.traces.reader import read_trace
 from quantgate.traces.record import Message, TraceRecord
 from quantgate_engine.errors import ConfigurationError
@@ -81,6 +82,31 @@ BAD_ROWS = [
     (
         {"prompt": None, "messages": [{"role": "user"}]},
         "field messages.0.content: expected a text (what was said), got nothing; add the field.",
+    ),
+    (
+        {"prompt_blocks": [0], "block_tokens": 16},
+        "expected prompt_tokens, prompt_blocks and block_tokens together, got prompt_blocks and block_tokens.",
+    ),
+    (
+        {"prompt": None, "prompt_tokens": 20, "prompt_blocks": [0, 1]},
+        "expected prompt_tokens, prompt_blocks and block_tokens together, got prompt_tokens and prompt_blocks.",
+    ),
+    (
+        {"prompt": None, "prompt_tokens": 20, "block_tokens": 16},
+        "expected prompt_tokens, prompt_blocks and block_tokens together, got prompt_tokens and block_tokens.",
+    ),
+    (
+        {"prompt": None, "prompt_tokens": 700, "prompt_blocks": [0, 1, 2], "block_tokens": 512},
+        "field prompt_blocks: expected 2 ids for 700 prompt tokens in blocks of 512, got 3, which fits blocks of 256.",
+    ),
+    (
+        {"prompt": None, "prompt_tokens": 20, "prompt_blocks": [0, 1.5], "block_tokens": 16},
+        "field prompt_blocks.1: expected a list of integers from 0 (ids of the prompt's blocks; equal ids are equal "
+        "tokens), got 1.5.",
+    ),
+    (
+        {"prompt": None, "prompt_tokens": 20, "prompt_blocks": [0], "block_tokens": 0},
+        "field block_tokens: expected an integer of at least 1 (tokens of each block but the last), got 0.",
     ),
     ({"turn": 2}, "expected a session for a turn above 1, got none."),
     ({"think_time": 1}, "expected think_time only on turns above 1, got it on turn 1."),
@@ -155,3 +181,26 @@ def test_the_published_schema_says_the_same_as_the_reader() -> None:
     assert validator.is_valid(GOOD | {"class": "batch", "checker": {"kind": "tool_call", "tool": None}})
     for changes in ({"max_tokens": "ten"}, {"max_tokens": 0}, {"offset": -1}, {"clas": "x"}, {"tags": "chat"}):
         assert not validator.is_valid(GOOD | changes), changes
+
+
+BLOCKS = {"id": "a", "offset": 0, "max_tokens": 3, "prompt_tokens": 700, "prompt_blocks": [4, 9], "block_tokens": 512}
+
+
+def test_blocks_arrive_in_the_record_and_are_told_by_the_schema(tmp_path: Path) -> None:
+    (record,) = read_trace(write(tmp_path / "t.jsonl", BLOCKS))
+    assert record == TraceRecord("a", 0, 3, prompt_token_count=700, prompt_blocks=PromptBlocks((4, 9), 512))
+    validator = jsonschema.Draft202012Validator(native_json_schema())
+    assert validator.is_valid(BLOCKS)
+    assert validator.is_valid(GOOD | {"prompt_blocks": None, "block_tokens": None})
+    for missing in ("prompt_tokens", "prompt_blocks", "block_tokens"):
+        row = {name: value for name, value in BLOCKS.items() if name != missing}
+        assert not validator.is_valid(row), missing
+        assert not validator.is_valid(BLOCKS | {missing: None}), missing
+    assert not validator.is_valid(BLOCKS | {"prompt": "hi"})
+
+
+def test_all_blocks_of_a_file_have_one_size(tmp_path: Path) -> None:
+    trace = write(tmp_path / "t.jsonl", BLOCKS, BLOCKS | {"id": "b", "prompt_tokens": 500, "block_tokens": 256})
+    with pytest.raises(ConfigurationError) as caught:
+        read_trace(trace)
+    assert str(caught.value) == f"{trace}, line 2, field block_tokens: expected 512, as in the rows above, got 256."

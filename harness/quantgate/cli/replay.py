@@ -19,13 +19,14 @@ from quantgate.progress import ProgressReporter
 
 @takes_flag_groups
 def replay(
-    trace: Annotated[Path, typer.Argument(help="Trace: quantgate JSONL, request log, or Azure LLM inference CSV.")],
+    trace: Annotated[Path, typer.Argument(help="Trace: quantgate JSONL, request log, or a public trace.")],
     *,
     model: Annotated[str, typer.Option(help="Known name, Hugging Face folder or id, or GGUF file.")] = (
         "smollm2-135m-instruct"
     ),
     scheme: Annotated[str, typer.Option(help="Precision of the arm.")] = "fp16",
     trace_format: Annotated[str | None, typer.Option("--format", help="Reader; default: by the first line.")] = None,
+    block_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens in a block of a Mooncake trace.")] = None,
     traffic: TrafficFlags,
     engine: EngineFlags,
     request_timeout: Annotated[float | None, typer.Option(help="Seconds that a client waits for an answer.")] = None,
@@ -50,6 +51,7 @@ def replay(
         {
             "trace": str(trace),
             "format": trace_format,
+            "block_tokens": block_tokens,
             "transforms": traffic.transforms(),
             "blocks": 1,
             "request_timeout_s": request_timeout,

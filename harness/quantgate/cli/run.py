@@ -28,8 +28,8 @@ _TRAFFIC = "Traffic of the servers"
 _ONLY_WITH_SERVERS = frozenset(
     {
         "tokenizer", "api", "key_env", "launch_baseline", "launch_candidate", "one_at_a_time", "log", "log_format",
-        "columns", "no_redact", "other_parts", "history", "output_lengths", "window", "speed", "thin",
-        "max_prompt_tokens", "max_output_tokens", "clip_policy", "limit", "sample", "blocks", "passes",
+        "columns", "no_redact", "other_parts", "block_tokens", "history", "output_lengths", "window", "speed",
+        "thin", "max_prompt_tokens", "max_output_tokens", "clip_policy", "limit", "sample", "blocks", "passes",
         "request_timeout", "quality_items",
     }
 )  # fmt: skip
@@ -88,6 +88,9 @@ def run(
     other_parts: Annotated[
         Literal["refuse", "drop"], typer.Option(help="Images in messages and the like.", rich_help_panel=_TRAFFIC)
     ] = "refuse",
+    block_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Tokens in a block of a Mooncake trace.", rich_help_panel=_TRAFFIC)
+    ] = None,
     history: Annotated[
         Literal["recorded", "live"], typer.Option(help="Whose answers later turns see.", rich_help_panel=_TRAFFIC)
     ] = "recorded",
@@ -153,6 +156,7 @@ def run(
                 "columns": None if columns is None else str(columns),
                 "redact": not no_redact,
                 "other_parts": other_parts,
+                "block_tokens": block_tokens,
                 "history": history,
                 "transforms": traffic.transforms(),
                 "blocks": blocks or "auto",

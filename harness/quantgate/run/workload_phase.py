@@ -74,6 +74,7 @@ def read_traffic(
             redact=None if workload.redact else False,
             strict=workload.strict,
             other_parts=workload.other_parts,
+            block_tokens=workload.block_tokens,
             count_tokens=None
             if tokenizer is None
             else lambda text: len(tokenizer.encode(text, add_special_tokens=False)),

@@ -15,11 +15,13 @@ def check_consistency(rows: Iterable[LocatedRecord], source: str) -> list[TraceR
     """The records, once they are known to fit together.
 
     Raises ConfigurationError, naming the line, for a repeated id, a time below the row before or decades after the
-    first, and a session whose turns do not count 1, 2, 3 ... in file order or change their class.
+    first, a session whose turns do not count 1, 2, 3 ... in file order or change their class, and blocks of another
+    size than those above.
     """
     records: list[TraceRecord] = []
     line_of_id: dict[str, int] = {}
     last_turn: dict[str, TraceRecord] = {}
+    block_sizes = OneBlockSize(source)
     for row in rows:
         record, where = row.record, f"{source}, line {row.line}"
         if record.request_id in line_of_id:
@@ -37,6 +39,7 @@ def check_consistency(rows: Iterable[LocatedRecord], source: str) -> list[TraceR
                 f"{where}: expected a time within {LONGEST_SECONDS} s of the first row's, got one "
                 f"{record.scheduled_ns / NANOSECONDS_PER_SECOND:.0f} s after it; mend or remove the row."
             )
+        block_sizes.check(row)
         if record.session_id is not None:
             _check_turn(record, last_turn.get(record.session_id), where)
             last_turn[record.session_id] = record
@@ -57,3 +60,23 @@ def _check_turn(record: TraceRecord, previous: TraceRecord | None, where: str) -
             f"{where}, field class: expected {shown(previous.slo_class)}, the class of the earlier turns of session "
             f"{shown(record.session_id)}, got {shown(record.slo_class)}."
         )
+
+
+class OneBlockSize:
+    """Sees that all blocks of a file have one size: equal ids are equal tokens."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._block_tokens: int | None = None
+
+    def check(self, row: LocatedRecord) -> None:
+        """Raises ConfigurationError, naming the line, for blocks of another size than those of the rows above."""
+        blocks = row.record.prompt_blocks
+        if blocks is None:
+            return
+        self._block_tokens = self._block_tokens or blocks.block_tokens
+        if blocks.block_tokens != self._block_tokens:
+            raise ConfigurationError(
+                f"{self._source}, line {row.line}, field block_tokens: expected {self._block_tokens}, as in the rows "
+                f"above, got {blocks.block_tokens}."
+            )

@@ -15,6 +15,7 @@ _LOG_KEYS = frozenset(
     }
 )  # fmt: skip
 _CONVERSATION = frozenset({"messages", "prompt"})
+_BLOCKS = "hash_ids"
 
 # What the collector's file exporter writes: a batch of one of these. Only spans are traffic, which their reader says.
 _EXPORTS = frozenset({"resourceSpans", "resource_spans", "resourceLogs", "resourceMetrics"})
@@ -27,9 +28,15 @@ def is_request_log(first_line: str) -> bool:
     So is a conversation without any time and without our own `id`: a log that keeps its times elsewhere, if anything.
     """
     row = _foreign_object(first_line)
-    if row is None or _has_conversations(row) or _has_spans(row):
+    if row is None or _BLOCKS in row or _has_conversations(row) or _has_spans(row):
         return False
     return not _LOG_KEYS.isdisjoint(row) or ("id" not in row and not _CONVERSATION.isdisjoint(row))
+
+
+def is_block_trace(first_line: str) -> bool:
+    """Whether the line is a JSON object that tells the ids of a prompt's blocks, as Mooncake's are."""
+    row = _foreign_object(first_line)
+    return row is not None and _BLOCKS in row
 
 
 def is_conversation(first_line: str) -> bool:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from quantgate.checked_words import without_kind
 from quantgate.locations import field_name
-from quantgate.traces.native_row import native_json_schema
+from quantgate.traces.native_row import NativeRow
+from quantgate.traces.repeated_keys import RepeatedKeyError
+from quantgate_engine.shown import shown_name
 
 _FOUND_LIMIT = 60
 
 
-def explain_row_error(error: ValidationError, source: str, line: int) -> str:
-    """The first problem of the row as one sentence; one problem is enough to act on."""
+def explain_row_error(error: ValidationError, source: str, line: int, model: type[BaseModel] = NativeRow) -> str:
+    """The first problem of a row of `model` as one sentence; one problem is enough to act on."""
     problem = error.errors(include_url=False)[0]
     told = without_kind(problem["msg"])
     where = f"{source}, line {line}"
@@ -27,14 +29,23 @@ def explain_row_error(error: ValidationError, source: str, line: int) -> str:
         reason = problem["ctx"]["error"].replace(" at line 1 column", " at column")
         return f"{where}: expected one JSON object, got text that is not JSON ({reason})."
     if not location:
-        found = told if kind.endswith(("kinds", "session", "turn")) else "expected one JSON object"
-        return f"{where}: {found}."
+        found = told if kind.endswith(("kinds", "session", "turn", "blocks")) else "expected one JSON object"
+        # A check of several fields names the one that it is about, if it is about one.
+        about = problem.get("ctx", {}).get("field")
+        return f"{where}, field {about}: {found}." if about else f"{where}: {found}."
     if kind == "extra_forbidden":
         return f"{where}, field {field}: expected only known fields; this one is not; remove it or check its spelling."
-    expected = _expectation(location) or told
+    expected = _expectation(location, model) or told
     if kind == "missing":
         return f"{where}, field {field}: expected {expected}, got nothing; add the field."
     return f"{where}, field {field}: expected {expected}, got {_show(problem['input'])}."
+
+
+def repeated_key(repeated: RepeatedKeyError, source: str, line: int) -> str:
+    return (
+        f"{source}, line {line}, field {shown_name(repeated.key)}: this key stands twice in one object; keep one of "
+        "them."
+    )
 
 
 def _is_union_tag(part: int | str) -> bool:
@@ -42,9 +53,9 @@ def _is_union_tag(part: int | str) -> bool:
     return part in {"contains", "regex", "tool_call", "python_syntax"}
 
 
-def _expectation(location: tuple[int | str, ...]) -> str | None:
+def _expectation(location: tuple[int | str, ...], model: type[BaseModel]) -> str | None:
     """The description of the field at the location, found in the JSON schema; the nearest one above it otherwise."""
-    schema = native_json_schema()
+    schema = model.model_json_schema(by_alias=True)
     definitions = schema.get("$defs", {})
     nodes: list[dict[str, Any]] = [schema]
     description = None

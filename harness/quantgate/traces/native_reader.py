@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
-from quantgate.traces.first_line import is_conversation, is_request_log, is_spans
-from quantgate.traces.native_errors import explain_row_error
+from quantgate.traces.first_line import is_block_trace, is_conversation, is_request_log, is_spans
+from quantgate.traces.native_errors import explain_row_error, repeated_key
 from quantgate.traces.native_row import NativeRow
 from quantgate.traces.registry import LocatedRecord, RowByRowFormat, register_trace_format
 from quantgate.traces.repeated_keys import RepeatedKeyError, refuse_repeated_keys
 from quantgate.traces.source_line import SourceLine
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.shown import shown_name
 
 
 @register_trace_format
@@ -24,7 +23,7 @@ class NativeTrace(RowByRowFormat):
     description = "one JSON object a line, with id, offset and max_tokens"
 
     def recognises(self, first_line: str) -> bool:
-        foreign = (is_request_log, is_conversation, is_spans)
+        foreign = (is_request_log, is_block_trace, is_conversation, is_spans)
         return first_line.lstrip().startswith("{") and not any(tells(first_line) for tells in foreign)
 
     def parse(self, lines: Iterable[SourceLine], source: str) -> Iterator[LocatedRecord]:
@@ -35,8 +34,5 @@ class NativeTrace(RowByRowFormat):
             except ValidationError as error:
                 raise ConfigurationError(explain_row_error(error, source, line.number)) from None
             except RepeatedKeyError as repeated:
-                raise ConfigurationError(
-                    f"{source}, line {line.number}, field {shown_name(repeated.key)}: this key stands twice in one "
-                    "object; keep one of them."
-                ) from None
+                raise ConfigurationError(repeated_key(repeated, source, line.number)) from None
             yield LocatedRecord(line.number, row.to_record())

@@ -5,12 +5,13 @@ The descriptions say what is expected, so that the published JSON schema and the
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from quantgate.traces.checker import Checker
+from quantgate.traces.prompt_blocks import PromptBlocks, misfit
 from quantgate.traces.record import Message, TraceRecord
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
@@ -18,6 +19,8 @@ NANOSECONDS_PER_SECOND = 1_000_000_000
 # Bounds that keep times in nanoseconds and sums of tokens within 64-bit integers.
 LONGEST_SECONDS = 1_000_000_000
 MOST_TOKENS = 1_000_000_000
+
+BlockId = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class NativeMessage(BaseModel):
@@ -32,6 +35,11 @@ class NativeMessage(BaseModel):
 
 
 _PROMPT_KINDS = ("messages", "prompt", "prompt_tokens")
+_BLOCK_FIELDS = ("prompt_tokens", "prompt_blocks", "block_tokens")
+
+
+def _given(name: str) -> dict[str, Any]:
+    return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
 
 
 class NativeRow(BaseModel):
@@ -41,7 +49,11 @@ class NativeRow(BaseModel):
         extra="forbid",
         strict=True,
         json_schema_extra={
-            "oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in _PROMPT_KINDS]
+            "oneOf": [_given(name) for name in _PROMPT_KINDS],
+            "allOf": [
+                {"if": _given(name), "then": {"allOf": [_given(other) for other in _BLOCK_FIELDS if other != name]}}
+                for name in _BLOCK_FIELDS[1:]
+            ],
         },
     )
 
@@ -56,6 +68,12 @@ class NativeRow(BaseModel):
         ge=1,
         le=MOST_TOKENS,
         description="an integer of at least 1 (tokens of a prompt without text)",
+    )
+    prompt_blocks: tuple[BlockId, ...] | None = Field(
+        None, description="a list of integers from 0 (ids of the prompt's blocks; equal ids are equal tokens)"
+    )
+    block_tokens: int | None = Field(
+        None, ge=1, le=MOST_TOKENS, description="an integer of at least 1 (tokens of each block but the last)"
     )
     max_tokens: int = Field(ge=1, le=MOST_TOKENS, description="an integer of at least 1 (output tokens, at most 1e9)")
     slo_class: str = Field("interactive", alias="class", min_length=1, description="the name of an SLO class")
@@ -81,6 +99,7 @@ class NativeRow(BaseModel):
                 "expected exactly one of messages, prompt and prompt_tokens, got {given}",
                 {"given": " and ".join(given) or "none of them"},
             )
+        self._check_blocks()
         if self.session is None and self.turn > 1:
             raise PydanticCustomError("turn_without_session", "expected a session for a turn above 1, got none", {})
         if self.think_time > 0 and self.turn == 1:
@@ -88,6 +107,19 @@ class NativeRow(BaseModel):
                 "think_time_without_turn", "expected think_time only on turns above 1, got it on turn 1", {}
             )
         return self
+
+    def _check_blocks(self) -> None:
+        if self.prompt_blocks is None and self.block_tokens is None:
+            return
+        if self.prompt_tokens is None or self.prompt_blocks is None or self.block_tokens is None:
+            raise PydanticCustomError(
+                "incomplete_blocks",
+                "expected prompt_tokens, prompt_blocks and block_tokens together, got {given}",
+                {"given": " and ".join(name for name in _BLOCK_FIELDS if getattr(self, name) is not None)},
+            )
+        wrong = misfit(len(self.prompt_blocks), self.prompt_tokens, self.block_tokens)
+        if wrong is not None:
+            raise PydanticCustomError("misfitting_blocks", "{wrong}", {"wrong": wrong, "field": "prompt_blocks"})
 
     def to_record(self) -> TraceRecord:
         """The record, with times in whole nanoseconds."""
@@ -100,6 +132,9 @@ class NativeRow(BaseModel):
             else tuple(Message(message.role, message.content) for message in self.messages),
             prompt_text=self.prompt,
             prompt_token_count=self.prompt_tokens,
+            prompt_blocks=None
+            if self.prompt_blocks is None or self.block_tokens is None
+            else PromptBlocks(self.prompt_blocks, self.block_tokens),
             slo_class=self.slo_class,
             session_id=self.session,
             turn=self.turn,

@@ -9,6 +9,7 @@ from pathlib import Path
 # Importing a reader registers its format.
 from quantgate.traces import azure_reader as azure_reader
 from quantgate.traces import burstgpt_reader as burstgpt_reader
+from quantgate.traces import mooncake_reader as mooncake_reader
 from quantgate.traces import native_reader as native_reader
 from quantgate.traces.array_entries import read_array, starts_with_array
 from quantgate.traces.consistency import check_consistency
@@ -89,5 +90,10 @@ def _format_of(first_line: str, source: str, settings: ImportSettings) -> TraceF
         raise ConfigurationError(
             f"{source}: a column map was given, but the format {chosen.name} has fixed columns; leave the map out, or "
             f"name the format {log_format.NAME}."
+        )
+    if settings.block_tokens is not None and not chosen.takes_block_tokens:
+        raise ConfigurationError(
+            f"{source}: a block size was given (block_tokens, --block-tokens), but the format {chosen.name} has no "
+            "blocks, or tells their size itself; leave it out."
         )
     return chosen

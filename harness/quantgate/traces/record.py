@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from quantgate.traces.prompt_blocks import PromptBlocks
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -18,7 +20,7 @@ class TraceRecord:
 
     At most one of `messages`, `prompt_text` and `prompt_token_ids` says what was asked. `prompt_token_count` beside a
     text is what the recording server counted, under its own tokenizer; alone (traces without text) it is filled with
-    synthetic tokens of that number when the plan is made.
+    synthetic tokens of that number when the plan is made, blocks of equal ids (`prompt_blocks`) with equal ones.
     `max_tokens` is how many tokens the recorded answer had, `limit_tokens` how many the request allowed, where the
     trace tells both. `scheduled_ns` counts from the trace's start. For turn k > 1 of a session the driver schedules the
     request at the previous answer's finish plus `think_time_ns`.
@@ -31,6 +33,7 @@ class TraceRecord:
     prompt_text: str | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     prompt_token_count: int | None = None
+    prompt_blocks: PromptBlocks | None = None
     slo_class: str = "interactive"
     session_id: str | None = None
     turn: int = 1

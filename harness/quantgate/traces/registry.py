@@ -40,6 +40,7 @@ class TraceFormat(ABC):
     name: ClassVar[str]
     description: ClassVar[str]
     takes_column_map: ClassVar[bool] = False
+    takes_block_tokens: ClassVar[bool] = False
     redacted_by_default: ClassVar[bool] = False
     takes_arrays: ClassVar[bool] = False
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 
+from quantgate.traces.prompt_blocks import PromptBlocks
 from quantgate.workload.tokenizer import Tokenizer
 from quantgate_engine.errors import ConfigurationError
 
@@ -17,16 +18,29 @@ _WORD_WITHOUT_SPACE = re.compile(r"[a-z]{3,12}")
 
 
 class FillerTokens:
-    """Draws prompts of a given number of tokens, the same for the same seed and request id on every machine."""
+    """Draws prompts of a given number of tokens, the same for the same seed and request id, or ids of blocks, on every
+    machine."""
 
     def __init__(self, tokenizer: Tokenizer, seed: int) -> None:
         self._seed = seed
         self._words = _word_tokens(tokenizer)
 
     def draw(self, request_id: str, count: int) -> tuple[int, ...]:
-        """`count` token ids. `random` documents that seeding by text and `random()` stay the same over versions."""
-        generator = random.Random(f"{self._seed}:{request_id}")
-        return tuple(self._words[int(generator.random() * len(self._words))] for _ in range(count))
+        """`count` token ids for a prompt of which nothing is known but its length."""
+        return tuple(self._words_of(f"{self._seed}:{request_id}", count))
+
+    def draw_blocks(self, blocks: PromptBlocks, count: int) -> tuple[int, ...]:
+        """`count` token ids of a prompt of these blocks: each is drawn by its id alone, and the last one may be cut."""
+        size = blocks.block_tokens
+        tokens: list[int] = []
+        for block_id in blocks.ids:
+            tokens += self._words_of(f"{self._seed}/{block_id}", min(size, count - len(tokens)))
+        return tuple(tokens)
+
+    def _words_of(self, key: str, count: int) -> list[int]:
+        """`random` documents that seeding by text and `random()` stay the same over versions."""
+        generator = random.Random(key)
+        return [self._words[int(generator.random() * len(self._words))] for _ in range(count)]
 
 
 def _word_tokens(tokenizer: Tokenizer) -> list[int]:

@@ -67,7 +67,7 @@ class PromptEncoder:
         """The prompt's token ids; empty for a text without a tokenizer.
 
         Messages go through the chat template with its generation prompt; a raw prompt gets the special tokens that the
-        tokenizer adds by itself; a count is filled with seeded words.
+        tokenizer adds by itself; a count is filled with seeded words, the same ones for equal blocks.
         """
         if record.prompt_token_ids is not None:
             return record.prompt_token_ids
@@ -78,6 +78,8 @@ class PromptEncoder:
         if record.prompt_text is not None:
             tokenizer = self._required_tokenizer
             return self._once(record.prompt_text, lambda text: tokenizer.encode(text, add_special_tokens=True))
+        if record.prompt_token_count is not None and record.prompt_blocks is not None:
+            return self._filler.draw_blocks(record.prompt_blocks, record.prompt_token_count)
         if record.prompt_token_count is not None:
             return self._filler.draw(record.request_id, record.prompt_token_count)
         raise ConfigurationError(

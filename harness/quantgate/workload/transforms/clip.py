@@ -19,7 +19,8 @@ class Clip(Transform):
     """Limits on prompt and output tokens; `policy` says what becomes of a request above one of them.
 
     drop: the request leaves, and with it the later turns of its session (their history holds its answer).
-    cut: the prompt keeps its last tokens (where the question and the start of the answer stand), the output its first.
+    cut: the prompt keeps its last tokens (where the question and the start of the answer stand), a prompt without text
+    its first (where what it shares with others stands), the output its first.
     A request that allowed itself more output than the limit, without using it, is allowed the limit under both.
     """
 
@@ -64,14 +65,15 @@ class Clip(Transform):
         return kept
 
     def _with_shorter_prompt(self, record: TraceRecord, context: TransformContext) -> TraceRecord:
+        assert self.max_prompt_tokens is not None
         if not record.has_text and record.prompt_token_ids is None:
-            return replace(record, prompt_token_count=self.max_prompt_tokens)
+            blocks = record.prompt_blocks and record.prompt_blocks.of_first(self.max_prompt_tokens)
+            return replace(record, prompt_token_count=self.max_prompt_tokens, prompt_blocks=blocks)
         if record.has_text and not context.encoder.has_tokenizer:
             raise ConfigurationError(
                 f"Request {record.request_id}: its prompt cannot be cut to {self.max_prompt_tokens} tokens without a "
                 "tokenizer; give one with --tokenizer NAME, or drop long requests with --clip-policy drop."
             )
-        assert self.max_prompt_tokens is not None
         last_tokens = context.encoder.encode(record)[-self.max_prompt_tokens :]
         return replace(record, messages=None, prompt_text=None, prompt_token_ids=last_tokens, prompt_token_count=None)
 
