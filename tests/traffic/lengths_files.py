@@ -17,7 +17,7 @@ BURSTGPT_3 = "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response to
 
 
 def write_lines(path: Path, *lines: str) -> Path:
-    path.write_text("\n".join(lines))
+    path.write_text("\n".join(lines), encoding="utf-8", newline="")
     return path
 
 

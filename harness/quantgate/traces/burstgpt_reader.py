@@ -78,7 +78,7 @@ class _BurstGPTReader(LengthsReader):
             session_id=turn.session_id if turn else None,
             turn=turn.turn if turn else 1,
             think_time_ns=turn.think_time_ns if turn else 0,
-            tags=tuple(tag for tag in (row.text("Model"), row.text("Log Type")) if tag),
+            tags=tuple(tag for tag in (row.label("Model"), row.label("Log Type")) if tag),
         )
 
     def counts(self) -> dict[str, int]:

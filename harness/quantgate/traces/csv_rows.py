@@ -13,6 +13,8 @@ from quantgate_engine.shown import shown
 
 # Nine digits are more tokens than any request has, and few enough for every integer type downstream.
 _TOKENS = re.compile(r"[0-9]{1,9}")
+# A longer text is no label.
+_LONGEST_LABEL = 100
 # Ten digits of seconds reach beyond the year 2200 where they count from 1970.
 _SECONDS = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,9})[0-9]*)?")
 
@@ -26,6 +28,13 @@ class CsvRow:
 
     def text(self, column: str) -> str:
         return self.cells[column].strip()
+
+    def label(self, column: str) -> str:
+        """A short text that can be shown; it may be empty."""
+        text = self.text(column)
+        if len(text) > _LONGEST_LABEL or not text.isprintable():
+            raise self.wrong(column, f"at most {_LONGEST_LABEL} printable characters")
+        return text
 
     def tokens(self, column: str) -> int:
         """A count of tokens, 0 included."""
