@@ -51,8 +51,8 @@ def test_rows_without_prompt_or_answer_are_left_out_and_counted(tmp_path: Path) 
 def test_another_block_size_is_refused_with_the_one_that_fits_and_taken_when_it_is_said(tmp_path: Path) -> None:
     trace = write_lines(tmp_path / "m.jsonl", block_row(0, 6758, 5, list(range(423))))
     assert refusal(trace) == (
-        "m.jsonl, line 1, field hash_ids: expected 14 ids for 6758 prompt tokens in blocks of 512, got 423, which fits "
-        "blocks of 16; mend the row, or say the trace's block size with --block-tokens (block_tokens in a suite)."
+        "m.jsonl, line 1, field hash_ids: expected 14 ids for 6,758 prompt tokens in blocks of 512, got 423, which "
+        "fits blocks of 16; mend the row, or say the trace's block size with --block-tokens (block_tokens in a suite)."
     )
     (record,) = imported(trace, block_tokens=16).records
     assert record.prompt_blocks == PromptBlocks(tuple(range(423)), 16)
@@ -60,7 +60,7 @@ def test_another_block_size_is_refused_with_the_one_that_fits_and_taken_when_it_
 
 def test_the_size_of_blocks_is_checked_on_every_row(tmp_path: Path) -> None:
     trace = write_lines(tmp_path / "m.jsonl", GOOD, block_row(501, 512, 5, [0, 1]))
-    assert refusal(trace).startswith("m.jsonl, line 2, field hash_ids: expected 1 ids for 512 prompt tokens in")
+    assert refusal(trace).startswith("m.jsonl, line 2, field hash_ids: expected 1 id for 512 prompt tokens in")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quantgate_engine.counted import counted
+
 
 @dataclass(frozen=True, slots=True)
 class PromptBlocks:
@@ -35,8 +37,8 @@ def misfit(blocks: int, tokens: int, block_tokens: int) -> str | None:
     if blocks == needed:
         return None
     return (
-        f"expected {needed} ids for {tokens} prompt tokens in blocks of {block_tokens}, got {blocks}, which "
-        f"{_fitting_sizes(blocks, tokens)}"
+        f"expected {counted(needed, 'id')} for {counted(tokens, 'prompt token')} in blocks of {block_tokens}, got "
+        f"{blocks}, which {_fitting_sizes(blocks, tokens)}"
     )
 
 
