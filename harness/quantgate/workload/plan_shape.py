@@ -8,10 +8,9 @@ from quantgate.workload.plan import ReplayPlan
 
 def inspect_plan(plan: ReplayPlan) -> TrafficShape:
     """The plan's shape by its schedule and its real prompt lengths. Raises ValueError for a plan without requests."""
-    prompt_tokens = [request.prompt_tokens for request in plan.requests]
     return shape_of(
         [request.scheduled_ns for request in plan.requests],
         # 0 stands for a prompt that nobody counted.
-        prompt_tokens if all(prompt_tokens) else None,
+        [request.prompt_tokens or None for request in plan.requests],
         [request.output_tokens for request in plan.requests],
     )
