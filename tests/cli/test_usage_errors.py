@@ -41,6 +41,7 @@ def quantgate(monkeypatch, capsys):
             "quantgate bench",
         ),
         (["review"], "Missing command", "quantgate review"),
+        (["trace"], "Missing command", "quantgate trace"),
         (["policy", "chek"], "No such command 'chek'", "quantgate policy"),
     ],
 )

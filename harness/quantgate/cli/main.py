@@ -30,6 +30,7 @@ from quantgate.cli.review import review
 from quantgate.cli.run import run
 from quantgate.cli.serve import serve
 from quantgate.cli.termination import INTERRUPTED, leave, termination_interrupts
+from quantgate.cli.trace import trace_commands
 from quantgate_engine.errors import ConfigurationError, QuantgateError
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -53,6 +54,7 @@ for command in (init, run, bench, replay, compare, gate, judge, report, quantize
     app.command()(command)
 app.add_typer(review)
 app.add_typer(policy_commands)
+app.add_typer(trace_commands)
 
 
 @app.callback()

@@ -19,7 +19,7 @@ from quantgate.traces.openai_log import log_format
 from quantgate.traces.otel_spans import span_format as span_format
 from quantgate.traces.record import TraceRecord
 from quantgate.traces.redacted import redact_records
-from quantgate.traces.registry import TraceFormat, detect_trace_format, trace_format, trace_formats
+from quantgate.traces.registry import ParsedTrace, TraceFormat, detect_trace_format, trace_format, trace_formats
 from quantgate.traces.sharegpt import conversation_format as conversation_format
 from quantgate.traces.source_text import read_lines
 from quantgate.traces.transform_record import TransformRecord
@@ -41,20 +41,10 @@ def import_trace(path: Path, settings: ImportSettings | None = None) -> Imported
     a row that breaks its format, and rows that do not fit together (see `check_consistency`).
     """
     settings = settings or ImportSettings()
-    source = str(path)
-    in_array = starts_with_array(path)
-    lines = read_array(path) if in_array else read_lines(path)
-    first_line = next(lines, None)
-    if first_line is None:
-        raise ConfigurationError(f"{path}: the trace is empty; expected at least one request.")
-    if in_array:
-        _require_array_format(first_line.text, source, settings)
-    require_whole_object(first_line.text, source)
-    chosen = _format_of(first_line.text, source, settings)
-    parsed = chosen.read(chain([first_line], lines), source, settings)
-    records = check_consistency(parsed.rows, source)
+    chosen, parsed = open_trace(path, settings)
+    records = check_consistency(parsed.rows, str(path))
     if not records:
-        raise ConfigurationError(f"{path}: the trace has a header and no rows; expected at least one request.")
+        raise no_rows(path)
     redacting = chosen.redacted_by_default if settings.redact is None else settings.redact
     if not redacting:
         return ImportedTrace(records, tuple(parsed.steps))
@@ -65,6 +55,29 @@ def import_trace(path: Path, settings: ImportSettings | None = None) -> Imported
 def read_trace(path: Path, format_name: str | None = None) -> list[TraceRecord]:
     """The records of a trace, in order of time, read as its format does by default (see `import_trace`)."""
     return import_trace(path, ImportSettings(format_name=format_name)).records
+
+
+def open_trace(path: Path, settings: ImportSettings) -> tuple[TraceFormat, ParsedTrace]:
+    """The format of a file and its rows, which are not yet known to fit together.
+
+    Raises ConfigurationError for a missing, empty or undecodable file; a row that is wrong may raise later.
+    """
+    source = str(path)
+    in_array = starts_with_array(path)
+    lines = read_array(path) if in_array else read_lines(path)
+    first_line = next(lines, None)
+    if first_line is None:
+        raise ConfigurationError(f"{path}: the trace is empty; expected at least one request.")
+    if in_array:
+        _require_array_format(first_line.text, source, settings)
+    require_whole_object(first_line.text, source)
+    chosen = _format_of(first_line.text, source, settings)
+    return chosen, chosen.read(chain([first_line], lines), source, settings)
+
+
+def no_rows(path: Path) -> ConfigurationError:
+    """What is wrong with a trace that has nothing behind its header."""
+    return ConfigurationError(f"{path}: the trace has a header and no rows; expected at least one request.")
 
 
 def _require_array_format(first_entry: str, source: str, settings: ImportSettings) -> None:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
 
 from quantgate.traces.source_line import SourceLine
@@ -25,22 +25,27 @@ def read_lines(path: Path) -> Iterator[SourceLine]:
     are not UTF-8, naming the line.
     """
     with opened(path) as file:
-        for number, line in enumerate(iter(partial(file.readline, LONGEST_ROW_BYTES + 1), b""), start=1):
-            if len(line) > LONGEST_ROW_BYTES:
-                raise ConfigurationError(
-                    f"{path}, line {number}: expected a row of at most {LONGEST_ROW_BYTES // 1_000_000} MB, got a "
-                    "longer one; shorten or remove the row."
-                )
-            raw = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-            try:
-                text = raw.decode("utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise ConfigurationError(
-                    f"{path}, line {number}, byte {error.start + 1}: expected UTF-8 text, "
-                    f"got the byte 0x{raw[error.start]:02x}; save the file as UTF-8."
-                ) from None
-            if text.strip():
-                yield SourceLine(number, text)
+        yield from lines_from(file, path, 1)
+
+
+def lines_from(file: BufferedReader | BytesIO, path: Path, first_number: int) -> Iterator[SourceLine]:
+    """The non-blank lines of what is left of a file, or of a piece of it. Raises as `read_lines` does."""
+    for number, line in enumerate(iter(partial(file.readline, LONGEST_ROW_BYTES + 1), b""), start=first_number):
+        if len(line) > LONGEST_ROW_BYTES:
+            raise ConfigurationError(
+                f"{path}, line {number}: expected a row of at most {LONGEST_ROW_BYTES // 1_000_000} MB, got a "
+                "longer one; shorten or remove the row."
+            )
+        raw = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        try:
+            text = raw.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(
+                f"{path}, line {number}, byte {error.start + 1}: expected UTF-8 text, "
+                f"got the byte 0x{raw[error.start]:02x}; save the file as UTF-8."
+            ) from None
+        if text.strip():
+            yield SourceLine(number, text)
 
 
 def trace_sha256(path: Path) -> str:
