@@ -38,6 +38,8 @@ def complaint(*arguments: str) -> str:
         (("--window", "nan:5"), "START of --window: expected a value of at "),
         (("--window", "0:inf"), "LENGTH of --window: expected a value of at most 1000000000, got inf."),
         (("--window", "5"), "--window is '5'; expected START:LENGTH in seconds, such as 600:120."),
+        (("--spread-ticks", "often"), "--spread-ticks is 'often'; expected auto or seconds, such as 3."),
+        (("--spread-ticks", "0"), "--spread-ticks: expected a value above 0.001, got 0.0."),
         (("--thin", "0"), "--thin: expected a value above 0, got 0.0."),
         (("--thin", "nan"), "--thin: expected a value "),
         (("--speed", "inf"), "Invalid value for '--speed': expected a finite number, got inf"),

@@ -19,6 +19,7 @@ from quantgate.workload.transforms import (
     Limit,
     Sample,
     Speed,
+    SpreadTicks,
     Thin,
     Transform,
     TransformContext,
@@ -118,6 +119,7 @@ SOME_TRANSFORMS: st.SearchStrategy[Transform] = st.one_of(
     st.builds(Speed, factor=st.floats(0.1, 10)),
     st.builds(Thin, keep=st.floats(0.05, 1)),
     st.builds(Limit, requests=st.integers(1, 60)),
+    st.just(SpreadTicks(tick_s=1.0)),
     st.builds(Sample, requests=st.integers(1, 60), length_edges=st.just((10, 30))),
     st.builds(
         Clip,
@@ -171,6 +173,7 @@ def turns_by_session(records: Sequence[TraceRecord]) -> dict[str, list[int]]:
         {"kind": "thin", "keep": 1.5},
         {"kind": "window", "length_s": 0},
         {"kind": "limit", "requests": 0},
+        {"kind": "spread_ticks", "tick_s": 0.001},
         {"kind": "sample", "requests": 0},
         {"kind": "sample", "requests": 5, "by": ["weather"]},
         {"kind": "clip", "policy": "squeeze"},

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrafficFlags:
+    spread_ticks: Annotated[
+        str | None,
+        typer.Option(help="Repair a clock that ticks: auto finds its step; or seconds of a tick."),
+    ] = None
     window: Annotated[str | None, typer.Option(help="START:LENGTH in seconds of the trace.")] = None
     speed: Annotated[float, typer.Option(min=0.001, help="2 replays twice as fast.", callback=finite)] = 1.0
     thin: Annotated[float, typer.Option(help="Share of sessions and requests that stay: above 0, at most 1.")] = 1.0
@@ -35,9 +39,12 @@ class TrafficFlags:
 
         Raises ConfigurationError naming the flag whose value is none.
         """
-        from quantgate.workload.transforms import Clip, Limit, Sample, Speed, Thin, Window
+        from quantgate.workload.transforms import Clip, Limit, Sample, Speed, SpreadTicks, Thin, Window
 
         transforms: list[WorkloadTransform] = []
+        if self.spread_ticks is not None:
+            tick_s = None if self.spread_ticks == "auto" else _tick(self.spread_ticks)
+            transforms.append(settings_from_flags(SpreadTicks, {"tick_s": tick_s}, {"tick_s": "--spread-ticks"}))
         if self.window is not None:
             start, length = _window(self.window)
             flags = {"start_s": "START of --window", "length_s": "LENGTH of --window"}
@@ -59,6 +66,13 @@ class TrafficFlags:
         if self.speed != 1.0:
             transforms.append(settings_from_flags(Speed, {"factor": self.speed}, {"factor": "--speed"}))
         return tuple(transforms)
+
+
+def _tick(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigurationError(f"--spread-ticks is {text!r}; expected auto or seconds, such as 3.") from None
 
 
 def _window(text: str) -> tuple[float, float]:

@@ -11,17 +11,19 @@ from quantgate.workload.transforms.clip import Clip
 from quantgate.workload.transforms.limit import Limit
 from quantgate.workload.transforms.sample import Sample
 from quantgate.workload.transforms.speed import Speed
+from quantgate.workload.transforms.spread_ticks import SpreadTicks
 from quantgate.workload.transforms.thin import Thin
 from quantgate.workload.transforms.window import Window
 
 # A closed union, not an open registry: suites embed it, and their JSON schema lists every kind with its settings.
-WorkloadTransform = Annotated[Window | Speed | Thin | Clip | Limit | Sample, Field(discriminator="kind")]
+WorkloadTransform = Annotated[Window | Speed | Thin | Clip | Limit | Sample | SpreadTicks, Field(discriminator="kind")]
 
 __all__ = [
     "Clip",
     "Limit",
     "Sample",
     "Speed",
+    "SpreadTicks",
     "Thin",
     "Transform",
     "TransformContext",
