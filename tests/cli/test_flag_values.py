@@ -44,6 +44,15 @@ def complaint(*arguments: str) -> str:
         (("--thin", "nan"), "--thin: expected a value "),
         (("--speed", "inf"), "Invalid value for '--speed': expected a finite number, got inf"),
         (("--speed", "1e9"), "--speed: expected a value of at most 1000000, got 1000000000.0."),
+        (("--arrivals", "poisson"), "--arrivals is 'poisson'; expected constant:RATE, poisson:RATE, g"),
+        (("--arrivals", "gamma:2"), "TO_RATE, such as poisson:2.5."),
+        (("--arrivals", "poisson:2:3"), "--arrivals is 'poisson:2:3'; expected "),
+        (("--arrivals", "poisson:fast"), "--arrivals is 'poisson:fast'; expected "),
+        (("--arrivals", "pareto:2"), "--arrivals is 'pareto:2'; expected "),
+        (("--arrivals", "poisson:-1"), "RATE of --arrivals: expected a value above 0, got -1.0."),
+        (("--arrivals", "poisson:nan"), "RATE of --arrivals: expected a finite number, got nan."),
+        (("--arrivals", "gamma:2:inf"), "CV of --arrivals: expected a finite number, got inf."),
+        (("--arrivals", "ramp:1:0"), "TO_RATE of --arrivals: expected a value above 0, got 0.0."),
         (("--request-timeout", "-1"), "--request-timeout: expected a value above 0, got -1.0."),
         (("--request-timeout", "nan"), "--request-timeout: expected a "),
         (("--request-timeout", "inf"), "--request-timeout: expected a finite number, got inf."),
@@ -94,7 +103,14 @@ def test_who_has_no_suite_is_told_the_flags_that_launch():
 
 @pytest.mark.parametrize(
     "flags",
-    [("--log", "t.jsonl"), ("--window", "0:5"), ("--passes", "1"), ("--one-at-a-time",), ("--request-timeout", "5")],
+    [
+        ("--log", "t.jsonl"),
+        ("--window", "0:5"),
+        ("--arrivals", "poisson:1"),
+        ("--passes", "1"),
+        ("--one-at-a-time",),
+        ("--request-timeout", "5"),
+    ],
     ids=lambda flags: flags[0],
 )
 def test_a_flag_that_a_suite_would_not_heed_is_refused(flags):

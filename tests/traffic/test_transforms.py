@@ -15,6 +15,7 @@ from tests.traffic.word_tokenizer import WordTokenizer
 from quantgate.traces.record import Message, TraceRecord
 from quantgate.workload.prompt_encoder import PromptEncoder
 from quantgate.workload.transforms import (
+    Arrivals,
     Clip,
     Limit,
     Sample,
@@ -120,6 +121,7 @@ SOME_TRANSFORMS: st.SearchStrategy[Transform] = st.one_of(
     st.builds(Thin, keep=st.floats(0.05, 1)),
     st.builds(Limit, requests=st.integers(1, 60)),
     st.just(SpreadTicks(tick_s=1.0)),
+    st.builds(Arrivals, process=st.just("gamma"), rate=st.floats(0.1, 10), cv=st.floats(0.1, 3)),
     st.builds(Sample, requests=st.integers(1, 60), length_edges=st.just((10, 30))),
     st.builds(
         Clip,
@@ -174,6 +176,7 @@ def turns_by_session(records: Sequence[TraceRecord]) -> dict[str, list[int]]:
         {"kind": "window", "length_s": 0},
         {"kind": "limit", "requests": 0},
         {"kind": "spread_ticks", "tick_s": 0.001},
+        {"kind": "arrivals", "process": "poisson"},
         {"kind": "sample", "requests": 0},
         {"kind": "sample", "requests": 5, "by": ["weather"]},
         {"kind": "clip", "policy": "squeeze"},

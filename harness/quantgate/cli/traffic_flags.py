@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from quantgate.cli.arrivals_flag import FORMS, arrivals_from_flag
 from quantgate.cli.flag_values import finite, settings_from_flags
 from quantgate_engine.errors import ConfigurationError
 
@@ -32,6 +33,10 @@ class TrafficFlags:
     sample: Annotated[
         int | None,
         typer.Option(min=1, help="Draw that many requests at the log's rate, stratified by class, length and task."),
+    ] = None
+    arrivals: Annotated[
+        str | None,
+        typer.Option(help=f"Start sessions and single requests by a process: {FORMS}."),
     ] = None
 
     def transforms(self) -> tuple[WorkloadTransform, ...]:
@@ -65,6 +70,9 @@ class TrafficFlags:
             transforms.append(Limit(requests=self.limit))
         if self.speed != 1.0:
             transforms.append(settings_from_flags(Speed, {"factor": self.speed}, {"factor": "--speed"}))
+        if self.arrivals is not None:
+            # Behind speed, which would divide the times that the process drew.
+            transforms.append(arrivals_from_flag(self.arrivals))
         return tuple(transforms)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from quantgate.workload.transforms.arrivals import Arrivals
 from quantgate.workload.transforms.base import Transform, TransformContext, Transformed
 from quantgate.workload.transforms.clip import Clip
 from quantgate.workload.transforms.limit import Limit
@@ -16,9 +17,12 @@ from quantgate.workload.transforms.thin import Thin
 from quantgate.workload.transforms.window import Window
 
 # A closed union, not an open registry: suites embed it, and their JSON schema lists every kind with its settings.
-WorkloadTransform = Annotated[Window | Speed | Thin | Clip | Limit | Sample | SpreadTicks, Field(discriminator="kind")]
+WorkloadTransform = Annotated[
+    Window | Speed | Thin | Clip | Limit | Sample | SpreadTicks | Arrivals, Field(discriminator="kind")
+]
 
 __all__ = [
+    "Arrivals",
     "Clip",
     "Limit",
     "Sample",
