@@ -16,6 +16,7 @@ from quantgate.placed_error import PlacedError
 from quantgate.problem import first_problem
 from quantgate.quality.config import QualityConfig
 from quantgate.traces.import_settings import OtherParts
+from quantgate.traces.native_row import LONGEST_SECONDS
 from quantgate.validation import load_yaml_model
 from quantgate.workload.blocks import USUAL_BLOCKS
 from quantgate.workload.transforms import WorkloadTransform
@@ -59,6 +60,16 @@ class WorkloadConfig(_Strict):
         "fewer sessions and single requests",
     )
     passes: int = Field(1, ge=1)
+    clients: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        description="closed loop: so many clients send the traffic in its order, each when its last answer has ended; "
+        "null: open loop, by the schedule",
+    )
+    client_think_s: float = Field(
+        0.0, ge=0, le=LONGEST_SECONDS, allow_inf_nan=False, description="closed loop: pause of a client after an answer"
+    )
     output_lengths: Literal["forced", "natural", "auto"] = Field(
         "forced", description="forced decodes exactly max_tokens; auto does so where every arm can be made to"
     )
@@ -66,6 +77,17 @@ class WorkloadConfig(_Strict):
         50.0, gt=0, allow_inf_nan=False, description="p99 of dispatch lag above which the run is invalid"
     )
     request_timeout_s: float | None = Field(None, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _every_setting_of_the_load_has_an_effect(self) -> Self:
+        if self.clients is None and self.client_think_s > 0:
+            raise PlacedError((("client_think_s",), "only the clients of a closed loop pause; say how many in clients"))
+        if self.clients is not None and any(transform.kind == "arrivals" for transform in self.transforms):
+            message = (
+                "the clients of a closed loop send when they are free, so that arrivals would change nothing; drop one"
+            )
+            raise PlacedError((("clients",), message))
+        return self
 
 
 class Suite(_Strict):

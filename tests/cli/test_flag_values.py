@@ -53,6 +53,11 @@ def complaint(*arguments: str) -> str:
         (("--arrivals", "poisson:nan"), "RATE of --arrivals: expected a finite number, got nan."),
         (("--arrivals", "gamma:2:inf"), "CV of --arrivals: expected a finite number, got inf."),
         (("--arrivals", "ramp:1:0"), "TO_RATE of --arrivals: expected a value above 0, got 0.0."),
+        (("--clients", "0"), "Invalid value for '--clients': "),
+        (("--client-think", "1"), "--client-think: only the clients of a closed loop pause; say how many in clients."),
+        (("--client-think", "-1"), "--client-think: expected a value of at least 0, got -1.0."),
+        (("--client-think", "nan"), "--client-think: expected a finite number, got nan."),
+        (("--clients", "2", "--arrivals", "poisson:1"), "--clients: the clients of a closed loop send when they a"),
         (("--request-timeout", "-1"), "--request-timeout: expected a value above 0, got -1.0."),
         (("--request-timeout", "nan"), "--request-timeout: expected a "),
         (("--request-timeout", "inf"), "--request-timeout: expected a finite number, got inf."),
@@ -107,6 +112,7 @@ def test_who_has_no_suite_is_told_the_flags_that_launch():
         ("--log", "t.jsonl"),
         ("--window", "0:5"),
         ("--arrivals", "poisson:1"),
+        ("--clients", "2"),
         ("--passes", "1"),
         ("--one-at-a-time",),
         ("--request-timeout", "5"),
@@ -148,3 +154,12 @@ def test_more_blocks_than_requests_are_refused_before_a_server_is_asked(tmp_path
     (tmp_path / "t.jsonl").write_text('{"id": "a", "offset": 0, "prompt": "hi", "max_tokens": 3}\n')
     flags = ("--log", str(tmp_path / "t.jsonl"), "--results", str(tmp_path), "--blocks", "2")
     assert "to be split into 2 blocks; expected between 1 and 1" in complaint(*SERVERS, *flags)
+
+
+def test_more_clients_than_requests_are_refused_before_a_server_is_asked(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"id": "a", "offset": 0, "prompt": "hi", "max_tokens": 3}\n')
+    flags = ("--log", str(tmp_path / "t.jsonl"), "--results", str(tmp_path), "--clients", "2")
+    assert complaint(*SERVERS, *flags) == (
+        "The closed loop was to have 2 clients, but a block of the workload holds only 1 (sessions and single "
+        "requests): lower `clients` in the suite's workload (--clients) or `blocks` (--blocks)."
+    )

@@ -294,3 +294,15 @@ def test_an_interrupted_run_is_compared_as_far_as_it_came(tmp_path: Path) -> Non
     assert results_of_run(empty, "cut") == []
     with pytest.raises(ConfigurationError, match="ended before any request was served"):
         compare([store(empty, tmp_path / "empty")])
+
+
+def test_an_open_and_a_closed_loop_over_one_plan_are_not_paired(tmp_path: Path) -> None:
+    first, second = two_runs()
+    workload = second.manifest.workload
+    assert workload is not None
+    closed = workload.model_copy(update={"load": "closed loop, 4 clients", "clients": 4})
+    second = replace(second, manifest=second.manifest.model_copy(update={"workload": closed}))
+    comparison = compare([store(run, tmp_path / run.manifest.run_id) for run in (first, second)])
+    assert comparison.paired == []
+    [note] = [note for result in comparison.results for note in result.notes]
+    assert note.startswith("Load: closed loop, 4 clients. A slower arm was sent less")

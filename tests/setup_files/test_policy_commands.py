@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,15 @@ def test_a_class_that_is_too_small_is_told_in_the_file(tmp_path: Path) -> None:
     assert "# ttft_ms: no limit; 30 requests carry no p95, 72 are needed" in proposed.text
     assert proposed.policy.slo["batch"].limits() == {}
     assert proposed.policy.slo["interactive"].ttft_ms is not None
+
+
+def test_limits_out_of_a_closed_loop_say_so() -> None:
+    run = measured()
+    assert run.manifest.workload is not None
+    closed = run.manifest.workload.model_copy(update={"load": "closed loop, 4 clients", "clients": 4})
+    run = replace(run, manifest=run.manifest.model_copy(update={"workload": closed}))
+    text = propose_policy(run, "p", base=None, headroom=1.2).text
+    assert text.startswith("# SLO limits: fp16 of run run (closed loop, 4 clients), upper 95% limit")
 
 
 def test_without_any_limit_the_file_is_written_and_says_how_many_requests_are_needed(tmp_path: Path) -> None:

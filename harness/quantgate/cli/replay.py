@@ -13,7 +13,7 @@ from quantgate.cli.engine_flags import EngineFlags
 from quantgate.cli.flag_groups import takes_flag_groups
 from quantgate.cli.flag_values import settings_from_flags
 from quantgate.cli.run import DEFAULT_RESULTS
-from quantgate.cli.traffic_flags import TrafficFlags
+from quantgate.cli.traffic_flags import LOAD_FLAGS, TrafficFlags
 from quantgate.progress import ProgressReporter
 
 
@@ -30,7 +30,7 @@ def replay(
     traffic: TrafficFlags,
     engine: EngineFlags,
     request_timeout: Annotated[float | None, typer.Option(help="Seconds that a client waits for an answer.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of thinning and of stand-in prompts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of thinning, arrivals and stand-in prompts.")] = 0,
     results: Annotated[Path, typer.Option(help="Folder that the run's folder is made in.")] = DEFAULT_RESULTS,
     no_text: Annotated[bool, typer.Option("--no-text", help="Keep prompts and answers out of the results.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print run.json on standard output.")] = False,
@@ -54,9 +54,10 @@ def replay(
             "block_tokens": block_tokens,
             "transforms": traffic.transforms(),
             "blocks": 1,
+            **traffic.load(),
             "request_timeout_s": request_timeout,
         },
-        {"request_timeout_s": "--request-timeout"},
+        {"request_timeout_s": "--request-timeout", **LOAD_FLAGS},
     )
     console = Console(stderr=True)
     folder, stored = replay_trace(

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from quantgate.cli.flag_groups import takes_flag_groups
 from quantgate.cli.flag_values import settings_from_flags
-from quantgate.cli.traffic_flags import TrafficFlags
+from quantgate.cli.traffic_flags import LOAD_FLAGS, TrafficFlags
 from quantgate.progress import ProgressReporter
 from quantgate_engine.errors import ConfigurationError
 
@@ -30,8 +30,7 @@ _ONLY_WITH_SERVERS = frozenset(
         "tokenizer", "api", "key_env", "launch_baseline", "launch_candidate", "one_at_a_time", "log", "log_format",
         "columns", "no_redact", "other_parts", "block_tokens", "history", "output_lengths", "spread_ticks", "window",
         "speed", "thin", "max_prompt_tokens", "max_output_tokens", "clip_policy", "limit", "sample", "arrivals",
-        "blocks", "passes",
-        "request_timeout", "quality_items",
+        "clients", "client_think", "blocks", "passes", "request_timeout", "quality_items",
     }
 )  # fmt: skip
 
@@ -163,9 +162,10 @@ def run(
                 "blocks": blocks or "auto",
                 "passes": passes or (2 if one_at_a_time else 1),
                 "output_lengths": output_lengths,
+                **traffic.load(),
                 "request_timeout_s": request_timeout,
             },
-            {"trace": "--log", "request_timeout_s": "--request-timeout"},
+            {"trace": "--log", "request_timeout_s": "--request-timeout", **LOAD_FLAGS},
         )
         servers = ServerArms(
             baseline=baseline,

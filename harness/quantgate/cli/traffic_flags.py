@@ -1,9 +1,9 @@
-"""The flags that say which part of a trace is replayed, and how fast; several commands take them."""
+"""The flags that say which part of a trace is replayed, how fast, and by whom; several commands take them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,6 +13,10 @@ from quantgate_engine.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from quantgate.workload.transforms import WorkloadTransform
+
+
+LOAD_FLAGS = {"client_think_s": "--client-think"}
+"""Names of the flags whose settings are called otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,14 @@ class TrafficFlags:
         str | None,
         typer.Option(help=f"Start sessions and single requests by a process: {FORMS}."),
     ] = None
+    clients: Annotated[
+        int | None, typer.Option(min=1, help="Closed loop: so many clients, each sends when its last answer has ended.")
+    ] = None
+    client_think: Annotated[float, typer.Option(help="Seconds that such a client pauses after an answer.")] = 0.0
+
+    def load(self) -> dict[str, Any]:
+        """Settings of the workload that say who decides when a request is sent; see `LOAD_FLAGS`."""
+        return {"clients": self.clients, "client_think_s": self.client_think}
 
     def transforms(self) -> tuple[WorkloadTransform, ...]:
         """What the flags ask for, in the order in which it is applied.

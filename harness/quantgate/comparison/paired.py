@@ -74,9 +74,9 @@ class PairedComparison:
 
 
 def same_plan(first: LoadedRun, other: LoadedRun) -> bool:
-    """Whether both runs replayed the same requests on the same schedule."""
+    """Whether both runs replayed the same requests, on the same schedule or by as many clients."""
     own, others = first.manifest.workload, other.manifest.workload
-    return own is not None and others is not None and own.plan_sha256 == others.plan_sha256
+    return own is not None and others is not None and (own.plan_sha256, own.load) == (others.plan_sha256, others.load)
 
 
 def compare_runs(first: LoadedRun, other: LoadedRun, asked: ArmPair | None, *, seed: int) -> list[PairedComparison]:

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from quantgate.foreign_results.measured_result import MeasuredResult, TimeFigures, present, rates_of
+from quantgate.gate.delivery import load_notes
 from quantgate.metrics.columns import is_equal
 from quantgate.metrics.endless_times import unanswered
 from quantgate.metrics.failed import FAILED
@@ -98,4 +99,5 @@ def _notes(run: LoadedRun, arm_id: str) -> list[str]:
         for certificate in manifest.fidelity
         if certificate.arm_id == arm_id and not certificate.valid
     ]
+    notes += load_notes(manifest)
     return notes

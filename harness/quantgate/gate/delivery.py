@@ -15,6 +15,17 @@ def run_problems(manifest: RunManifest) -> list[str]:
     return [f"The run is {manifest.state} in phase {manifest.phase}{cause}; a verdict needs a complete run."]
 
 
+def load_notes(manifest: RunManifest) -> list[str]:
+    """What kind of load the verdict rests on, where it is not traffic that comes whatever the arms do."""
+    workload = manifest.workload
+    if workload is None or workload.clients is None:
+        return []
+    return [
+        f"Load: {workload.load}. A slower arm was sent less, so times that count from the schedule, goodput and SLO "
+        "attainment do not tell how an arm bears a given rate of arrivals."
+    ]
+
+
 def arm_problems(manifest: RunManifest, evidence: Evidence, arm_id: str, pairing: Pairing | None = None) -> list[str]:
     """Why this arm's load does not count. An arm without requests (quality alone) has no load to deliver."""
     problems = []

@@ -14,7 +14,7 @@ from quantgate.gate.comparability import (
     untold_properties,
 )
 from quantgate.gate.corrections import beside_noise, confirm_failures, waive, waivers_by_arm
-from quantgate.gate.delivery import arm_problems, run_problems
+from quantgate.gate.delivery import arm_problems, load_notes, run_problems
 from quantgate.gate.evaluate_gain import evaluate_gain
 from quantgate.gate.evaluate_rule import evaluate_rule
 from quantgate.gate.evidence import Evidence, Pairing
@@ -60,6 +60,7 @@ def judge(run: LoadedRun, policy: Policy, *, today: date, seed: int = 0) -> Verd
         aa=noise,
         notes=[
             *notes,
+            *load_notes(manifest),
             *answer_notes,
             *unlike_paths(baseline, candidates),
             *unlike_properties(baseline, candidates, policy),

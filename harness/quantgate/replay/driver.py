@@ -1,15 +1,16 @@
-"""The open-loop driver: sends each request when its schedule says, however slow the answers are.
+"""The driver: sends each request when its schedule says, however slow the answers are, or when a client is free for it.
 
 Every wait is for an absolute deadline, so that lateness never adds up, and TTFT is counted from the schedule, so that
-it is never hidden.
+it is never hidden. In a closed loop the schedule of a request is the moment from which its client was free to send it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import aclosing
 
+from quantgate.replay.closed_loop import ClosedLoop
 from quantgate.replay.history import AnsweredTurn, History, RecordedHistory
 from quantgate.replay.observation import RequestObservation
 from quantgate.targets.base import RequestEnd, Target, TargetGoneError
@@ -40,8 +41,13 @@ class Driver:
         self._timeout_ns = timeout_ns
         self._history = history or RecordedHistory()
 
-    async def replay(self, requests: Iterable[PlannedRequest], anchor_ns: int) -> None:
+    async def replay(
+        self, requests: Iterable[PlannedRequest], anchor_ns: int, closed_loop: ClosedLoop | None = None
+    ) -> None:
         """Sends every request at `anchor_ns` + its schedule and returns when all have ended.
+
+        closed_loop: the clients that send the requests in their order, instead of the schedule; they begin together at
+        the earliest schedule.
 
         Cancelling it closes the open requests; those that had ended were handed over before. Raises TargetGoneError
         (after closing the open requests) where the target itself is gone.
@@ -49,8 +55,8 @@ class Driver:
         deaths: tuple[BaseException, ...] = ()
         try:
             async with asyncio.TaskGroup() as tasks:
-                for turns in sessions(requests):
-                    tasks.create_task(self._replay_session(turns, anchor_ns))
+                for sending in self._senders(sessions(requests), anchor_ns, closed_loop):
+                    tasks.create_task(sending)
         except* TargetGoneError as gone:
             deaths = gone.exceptions
         if deaths:
@@ -58,8 +64,26 @@ class Driver:
             # before 3.11.4 wraps whatever such a clause raises into a group again.
             raise deaths[0]
 
-    async def _replay_session(self, turns: list[PlannedRequest], anchor_ns: int) -> None:
-        scheduled_ns = anchor_ns + turns[0].scheduled_ns
+    def _senders(
+        self, chains: list[list[PlannedRequest]], anchor_ns: int, closed_loop: ClosedLoop | None
+    ) -> Iterator[Coroutine[None, None, object]]:
+        """What is to run side by side: every session and lone request by itself, or every client."""
+        if closed_loop is None:
+            for turns in chains:
+                yield self._replay_session(turns, anchor_ns + turns[0].scheduled_ns)
+        elif chains:
+            start_ns = anchor_ns + min(turns[0].scheduled_ns for turns in chains)
+            waiting = iter(chains)
+            for _ in range(closed_loop.clients):
+                yield self._serve_client(waiting, start_ns, closed_loop.think_ns)
+
+    async def _serve_client(self, waiting: Iterator[list[PlannedRequest]], free_ns: int, think_ns: int) -> None:
+        """Takes from `waiting`, which all clients share, until nothing is left."""
+        for turns in waiting:
+            free_ns = think_ns + await self._replay_session(turns, free_ns)
+
+    async def _replay_session(self, turns: list[PlannedRequest], scheduled_ns: int) -> int:
+        """Sends the first turn at `scheduled_ns`; returns when the last one ended."""
         answered: list[AnsweredTurn] = []
         for position, planned in enumerate(turns):
             if position > 0:
@@ -71,6 +95,7 @@ class Driver:
             self._on_ended(observation)
             if self._history.needs_answers:
                 answered.append(AnsweredTurn(planned, self._answer_of(observation)))
+        return observation.ended_ns
 
     def _answer_of(self, observation: RequestObservation) -> str | None:
         """The whole answer; None where the request did not finish."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from quantgate.metrics.columns import NS_PER_MS, NS_PER_S, floats
 from quantgate.metrics.definition import FloatArray
+from quantgate.replay.closed_loop import OPEN_LOOP
 from quantgate.replay.replay_log import CellResult
 from quantgate.store.manifest import FidelityCertificate, FidelityWindow
 from quantgate_engine.counted import counted, plural
@@ -23,13 +24,14 @@ def certify(
     *,
     requests_intended: int,
     lag_limit_ms: float = DEFAULT_LAG_LIMIT_MS,
+    load: str = OPEN_LOOP,
 ) -> FidelityCertificate:
     """The certificate of one arm from its cells; `requests_intended` counts the plan's requests over all passes.
 
     lag = sent - scheduled, from the absolute schedule: a delay that hits every request alike shows in full (a lag taken
     from the least late request would hide it). Later turns of a session are intended when their rule says: the previous
-    answer and the think time. Window counts lie on the plan's own time line, because the arm's cells are scattered over
-    the run.
+    answer and the think time. Those of a closed loop are intended when their client is free; `load` says which of both
+    loads it was. Window counts lie on the plan's own time line, because the arm's cells are scattered over the run.
     """
     lags_ms = _join([_lag_ms(result) for result in cells])
     delivered = len(lags_ms)
@@ -50,6 +52,7 @@ def certify(
     )
     return FidelityCertificate(
         arm_id=arm_id,
+        load=load,
         requests_intended=requests_intended,
         requests_delivered=delivered,
         lag_ms_p50=quantiles[0],

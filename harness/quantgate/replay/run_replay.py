@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from quantgate.replay.arms import ReplayArm
+from quantgate.replay.closed_loop import ClosedLoop
 from quantgate.replay.driver import Driver
 from quantgate.replay.history import History
 from quantgate.replay.hooks import ReplayHooks
@@ -32,6 +33,7 @@ class ReplayOptions:
 
     history: makes the later turns of sessions (None: as planned). exclusive: only one arm can be up, so that whole
     passes take turns instead of blocks; each arm's target is started and warmed up for its turn and stopped after it.
+    closed_loop: clients that send each block in place of its schedule.
     """
 
     passes: int = 1
@@ -39,6 +41,7 @@ class ReplayOptions:
     request_timeout_seconds: float | None = None
     exclusive: bool = False
     history: History | None = None
+    closed_loop: ClosedLoop | None = None
 
 
 async def run_replay(
@@ -79,7 +82,7 @@ class _Replay:
         self._warmup = [_lone(request, index) for index, request in enumerate(plan.requests[: options.warmup_requests])]
         timeout = options.request_timeout_seconds
         self._timeout_ns = None if timeout is None else round(timeout * 1e9)
-        self._history = options.history
+        self._history, self._closed_loop = options.history, options.closed_loop
         self._log, self._clock, self._origin_ns, self._hooks = log, clock, origin_ns, hooks
         self._started_ns = clock.now_ns()
         self._requests_done = 0
@@ -149,7 +152,7 @@ class _Replay:
         anchor_ns = self._clock.now_ns() + _LEAD_NS
         try:
             driver = Driver(target, self._clock, on_ended, self._timeout_ns, self._history)
-            await driver.replay(requests, anchor_ns - plan_start_ns)
+            await driver.replay(requests, anchor_ns - plan_start_ns, self._closed_loop)
         finally:
             cpu_after_ns = self._thread_cpu_ns()
             result = CellResult(

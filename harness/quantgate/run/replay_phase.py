@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from quantgate.arms.config import OpenAIArmConfig
+from quantgate.replay.closed_loop import load_words
 from quantgate.replay.degraded import degraded_notes
 from quantgate.replay.fidelity import certify
 from quantgate.replay.history import History
@@ -17,7 +18,7 @@ from quantgate.replay.progress import ReplayProgress
 from quantgate.replay.replay_log import CellResult, ReplayLog
 from quantgate.replay.run_replay import ReplayHooks, ReplayOptions, run_replay
 from quantgate.run.arms import OpenedArms
-from quantgate.run.workload_phase import history_of
+from quantgate.run.workload_phase import closed_loop_of, history_of
 from quantgate.server_metrics.recorder import Fetch, ServerMetricsRecorder
 from quantgate.store.manifest import FidelityCertificate
 from quantgate.store.run_folder import RunFolder
@@ -56,6 +57,7 @@ def certificates(
             log.of_arm(arm.arm_id),
             requests_intended=workload.passes * len(plan.requests),
             lag_limit_ms=workload.lag_limit_ms,
+            load=load_words(closed_loop_of(workload)),
         )
         for arm in arms.replay_arms
     ]
@@ -70,6 +72,7 @@ async def _replay(
     history: History | None,
 ) -> Replayed:
     log, origin_ns, servers = ReplayLog(), arms.clock.now_ns(), arms.host.servers
+    closed_loop = closed_loop_of(workload)
 
     async def bring_up(arm_id: str) -> None:
         if arm_id in servers:
@@ -108,6 +111,7 @@ async def _replay(
                     request_timeout_seconds=workload.request_timeout_s,
                     exclusive=arms.host.exclusive,
                     history=history,
+                    closed_loop=closed_loop,
                 ),
                 hooks=ReplayHooks(
                     on_progress=on_progress,
@@ -122,7 +126,9 @@ async def _replay(
         finally:
             if servers:
                 folder.write_table("server_metrics", metrics.table())
-        notes: dict[str, list[str]] = {}
+        notes: dict[str, list[str]] = {
+            arm.arm_id: [] if closed_loop is None else [closed_loop.note] for arm in arms.replay_arms
+        }
         for arm_id, note in (*degraded_notes(log.requests()).items(), *metrics.notes().items()):
             notes.setdefault(arm_id, []).append(note)
         return Replayed(log, notes)

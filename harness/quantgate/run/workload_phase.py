@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 from quantgate.arms.tokenizer import RunTokenizer
+from quantgate.replay.closed_loop import ClosedLoop, load_words
 from quantgate.replay.history import History, LiveHistory
 from quantgate.run.arms import OpenedArms
 from quantgate.store.manifest import WorkloadManifest
@@ -23,6 +25,8 @@ from quantgate.workload.build_plan import apply_transforms, build_plan, check_co
 from quantgate.workload.plan import ReplayPlan
 from quantgate.workload.prompt_encoder import PromptEncoder
 from quantgate.workload.transforms import TransformContext
+from quantgate.workload.transforms.sessions import unit_key
+from quantgate_engine.counted import counted
 from quantgate_engine.errors import ConfigurationError
 
 
@@ -92,10 +96,24 @@ def _refuse_what_cannot_be_planned(
     records: Sequence[TraceRecord], workload: WorkloadConfig, encoder: PromptEncoder
 ) -> None:
     """Raises what `plan_workload` would raise once the arms are up, minutes later."""
-    assign_blocks(records, settled_blocks(workload.blocks, records))
+    blocks = assign_blocks(records, settled_blocks(workload.blocks, records))
+    if workload.clients is not None:
+        _refuse_idle_clients(workload.clients, records, blocks)
     if not encoder.has_tokenizer:
         for record in records:
             encoder.encode(record)
+
+
+def _refuse_idle_clients(clients: int, records: Sequence[TraceRecord], blocks: Sequence[int]) -> None:
+    """A load of N clients needs N things to send at a time."""
+    units = {(block, unit_key(record)) for record, block in zip(records, blocks, strict=True)}
+    fewest = min(Counter(block for block, _ in units).values())
+    if fewest < clients:
+        raise ConfigurationError(
+            f"The closed loop was to have {counted(clients, 'client')}, but a block of the workload holds "
+            f"only {fewest} (sessions and single requests): lower `clients` in the suite's workload (--clients) or "
+            "`blocks` (--blocks)."
+        )
 
 
 def plan_workload(
@@ -127,6 +145,11 @@ def history_of(workload: WorkloadConfig, arms: OpenedArms, seed: int) -> History
     return LiveHistory(encoder.encode_messages if encoder.has_tokenizer else None)
 
 
+def closed_loop_of(workload: WorkloadConfig) -> ClosedLoop | None:
+    """The clients that send the traffic; None where its schedule does."""
+    return None if workload.clients is None else ClosedLoop(workload.clients, round(workload.client_think_s * 1e9))
+
+
 def _settled(workload: WorkloadConfig) -> Literal["forced", "natural"]:
     if workload.output_lengths == "auto":
         raise ValueError("output_lengths is auto; settled_lengths decides it before anything is planned")
@@ -146,5 +169,7 @@ def workload_manifest(plan: ReplayPlan, workload: WorkloadConfig) -> WorkloadMan
         seed=plan.seed,
         output_lengths=_settled(workload),
         history=workload.history,
+        clients=workload.clients,
+        load=load_words(closed_loop_of(workload)),
         transforms=[asdict(transform) for transform in plan.transforms],
     )

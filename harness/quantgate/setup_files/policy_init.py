@@ -41,7 +41,9 @@ def propose_policy(run: LoadedRun, name: str, *, base: str | None, headroom: flo
     chosen = load_policy(find_policy(base or _fitting_base(classes)))
     _check_classes(chosen, classes, run)
     proposals = propose_slos(requests, headroom=headroom, confidence=chosen.confidence)
-    measured = f"{arm_id} of run {run.manifest.run_id}"
+    workload = run.manifest.workload
+    load = "" if workload is None or workload.clients is None else f" ({workload.load})"
+    measured = f"{arm_id} of run {run.manifest.run_id}{load}"
     limit = f"upper {chosen.confidence:.0%} limit of the percentile x {headroom:g}"
     text = policy_text(name, f"{measured}, {limit}", chosen, proposals)
     policy = parse_yaml_model(text, Policy, name="the proposed policy")

@@ -98,6 +98,10 @@ class WorkloadManifest(_Strict):
     output_lengths: Literal["forced", "natural"]
     history: Literal["recorded", "live"]
     transforms: list[dict[str, Any]]
+    load: str = "open loop"
+    """Who decides when a request is sent, in words: its schedule, or the clients of a closed loop."""
+    clients: int | None = None
+    """Of a closed loop; None: open loop."""
 
 
 class FidelityWindow(_Strict):
@@ -108,9 +112,13 @@ class FidelityWindow(_Strict):
 
 
 class FidelityCertificate(_Strict):
-    """Delivered against intended load of one arm; lags are milliseconds from the absolute schedule."""
+    """Delivered against intended load of one arm; lags are milliseconds from the absolute schedule.
+
+    In a closed loop, as `load` then says, a request is due when its client is free.
+    """
 
     arm_id: str
+    load: str = "open loop"
     requests_intended: int
     requests_delivered: int
     lag_ms_p50: float

@@ -110,6 +110,7 @@ def _workload(view: RunView) -> Table | None:
             ["requests per arm and pass", count(workload.requests)],
             ["prompt tokens, output tokens", f"{count(workload.prompt_tokens)}, {count(workload.output_tokens)}"],
             ["span", seconds(workload.span_seconds)],
+            ["load", workload.load],
             ["counterbalanced blocks", count(workload.blocks)],
             ["output lengths", lengths],
             ["history of sessions", history],
