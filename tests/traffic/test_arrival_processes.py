@@ -21,6 +21,7 @@ from tests.traffic.word_tokenizer import WordTokenizer
 from quantgate.workload.portable_draws import PortableDraws
 from quantgate.workload.prompt_encoder import PromptEncoder
 from quantgate.workload.transforms import Arrivals, TransformContext
+from quantgate.workload.transforms.arrival_processes import PROCESSES
 
 Floats = NDArray[np.float64]
 
@@ -148,6 +149,19 @@ def test_a_ramp_has_its_rates_at_its_ends() -> None:
     # The line runs over 250 s, by 0.024 a second: 1.3 per second in the middle of the first 25, 6.1 at 212.5 s.
     for found, rate in ((first, 1.3), (last, 6.1)):
         assert two_sided(stats.poisson(rate * 25 * len(SEEDS)), found) >= LEVEL
+
+
+class EvenDraws(PortableDraws):
+    """Gaps of 2 where they would be drawn with a mean of 1."""
+
+    def exponential(self) -> float:
+        return 2.0
+
+
+def test_a_ramp_by_hand_and_what_comes_after_its_end() -> None:
+    """From 1 to 3 a second for 4 arrivals: over 2 s, by r(t) = 1 + t and L(t) = t + t^2 / 2, then at 3 a second."""
+    times = PROCESSES["ramp"].starts(4, EvenDraws("none"), rate=1.0, to_rate=3.0)
+    assert times == pytest.approx([5**0.5 - 1, 2.0, 2.0 + 2 / 3, 2.0 + 4 / 3])
 
 
 @pytest.mark.parametrize("shape", [0.01, 1 / 9, 0.5, 1.0, 4.0, 1000.0])
