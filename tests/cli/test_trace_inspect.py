@@ -46,9 +46,12 @@ def test_the_table_says_each_figure_with_its_unit(azure: Path) -> None:
 
 def test_the_document_has_every_field_that_its_page_tells_and_no_other(tmp_path: Path, azure: Path) -> None:
     log = write_log(tmp_path / "access.jsonl", *(chat_row(NOON + at, "hi", session_id="s") for at in range(3)))
-    documents = [json.loads(printed(str(path), "--json")) for path in (azure, log)]
-    assert [document["schema"] for document in documents] == ["quantgate.trace-inspection/1"] * 2
-    assert [document["rows"] for document in documents] == [40, 3]
+    blocks = tmp_path / "mooncake.jsonl"
+    blocks.write_text("\n".join(json.dumps(block_row(at, ids)) for at, ids in enumerate(([1, 2], [1, 3], [1, 2]))))
+    documents = [json.loads(printed(str(path), "--json")) for path in (azure, log, blocks)]
+    assert [document["schema"] for document in documents] == ["quantgate.trace-inspection/1"] * 3
+    assert [document["rows"] for document in documents] == [40, 3, 3]
+    assert documents[2]["prefix_sharing"] == {"blocks": 6, "shared_blocks": 3, "shared_share": 0.5}
     assert documents[1]["sessions"] == {"sessions": 1, "turns": 3, "most_turns": 3}
     page = section(read("docs/commands/trace.md"), "## inspect")
     told = {name for row in table_rows(page) for name in words_in_code(row[0])}
@@ -58,8 +61,21 @@ def test_the_document_has_every_field_that_its_page_tells_and_no_other(tmp_path:
         assert inner_names(document) <= nested
 
 
+def block_row(at: int, ids: list[int]) -> dict[str, Any]:
+    return {"timestamp": 1000 * at, "input_length": 512 * len(ids), "output_length": 5, "hash_ids": ids}
+
+
+def test_blocks_of_another_size_are_told_by_a_flag(tmp_path: Path) -> None:
+    path = tmp_path / "blocks.jsonl"
+    path.write_text(json.dumps(block_row(0, [1, 2]) | {"input_length": 30}))
+    text = " ".join(printed(str(path), "--block-tokens", "16").replace("│", " ").split())
+    assert "prompts' blocks 2, of which 0.0% follow a start that an earlier prompt had too" in text
+    with pytest.raises(ConfigurationError, match="--block-tokens"):
+        CliRunner().invoke(app, ["trace", "inspect", str(path)], catch_exceptions=False)
+
+
 def inner_names(document: dict[str, Any]) -> set[str]:
-    parts = [document[name] for name in ("input_tokens", "output_tokens", "clock", "sessions")]
+    parts = [document[name] for name in ("input_tokens", "output_tokens", "clock", "sessions", "prefix_sharing")]
     return {name for part in [*parts, *document["counts"], *document["steps"]] if part for name in part}
 
 

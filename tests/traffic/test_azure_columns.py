@@ -12,31 +12,36 @@ from tests.traffic.records import patiently
 
 from quantgate.traces import azure_columns
 from quantgate.traces.azure_columns import azure_batches
-from quantgate.traces.reader import read_trace
+from quantgate.traces.import_settings import ImportSettings
+from quantgate.traces.left_out_rows import LeftOutRows
+from quantgate.traces.reader import import_trace
+from quantgate.traces.transform_record import TransformRecord
 from quantgate_engine.errors import ConfigurationError
 
 HEADER = b"TIMESTAMP,ContextTokens,GeneratedTokens"
 Rows = list[tuple[int, int, int]]
+Found = tuple[Rows, TransformRecord]
 
 
-def in_columns(path: Path, piece_bytes: int) -> Rows:
-    return [
+def in_columns(path: Path, piece_bytes: int, *, strict: bool = False) -> Found:
+    left_out = LeftOutRows(str(path), strict=strict)
+    rows = [
         row
-        for batch in azure_batches(path, piece_bytes)
+        for batch in azure_batches(path, left_out, piece_bytes)
         for row in zip(
             batch.scheduled_ns.tolist(), batch.input_tokens.tolist(), batch.output_tokens.tolist(), strict=True
         )
     ]
+    return rows, left_out.step(len(rows), {})
 
 
-def row_by_row(path: Path) -> Rows:
-    return [
-        (record.scheduled_ns, record.prompt_token_count or 0, record.max_tokens)
-        for record in read_trace(path, "azure-csv")
-    ]
+def row_by_row(path: Path, *, strict: bool = False) -> Found:
+    trace = import_trace(path, ImportSettings("azure-csv", strict=strict))
+    rows = [(record.scheduled_ns, record.prompt_token_count or 0, record.max_tokens) for record in trace.records]
+    return rows, trace.steps[0]
 
 
-def outcome(read: Callable[[], Rows]) -> Rows | str:
+def outcome(read: Callable[[], Found]) -> Found | str:
     try:
         return read()
     except ConfigurationError as error:
@@ -62,13 +67,15 @@ def good_files(draw: st.DrawFn) -> bytes:
     lines = []
     for moment in sorted(draw(st.lists(moments, min_size=1, max_size=30))):
         cells = [stamp(moment, draw(styles)), *(str(draw(st.integers(1, 999_999_999))) for _ in range(2))]
-        odd = draw(st.sampled_from(["", "", "", "", "spaces", "quotes", "zeros", "blank"]))
+        odd = draw(st.sampled_from(["", "", "", "", "spaces", "quotes", "zeros", "blank", "no prompt", "no answer"]))
         if odd == "spaces":
             cells = [f" {cell}  " for cell in cells]
         if odd == "quotes":
             cells = [f'"{cell}"' for cell in cells]
         if odd == "zeros":
             cells[1] = "007"
+        if odd in ("no prompt", "no answer"):
+            cells[1 if odd == "no prompt" else 2] = "0"
         lines.append(",".join(cells))
         if odd == "blank":
             lines.append(draw(st.sampled_from(["", "   ", "\t"])))
@@ -79,11 +86,14 @@ def good_files(draw: st.DrawFn) -> bytes:
 
 
 @patiently
-@given(good_files(), st.integers(1, 900))
-def test_columns_are_the_rows(tmp_path_factory: pytest.TempPathFactory, content: bytes, piece_bytes: int) -> None:
+@given(good_files(), st.integers(1, 900), st.booleans())
+def test_columns_are_the_rows(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, piece_bytes: int, strict: bool
+) -> None:
     path = tmp_path_factory.mktemp("azure") / "trace.csv"
     path.write_bytes(content)
-    assert outcome(lambda: in_columns(path, piece_bytes)) == outcome(lambda: row_by_row(path))
+    found = outcome(lambda: in_columns(path, piece_bytes, strict=strict))
+    assert found == outcome(lambda: row_by_row(path, strict=strict))
 
 
 @patiently
@@ -118,7 +128,8 @@ def many_rows(count: int) -> list[str]:
     ("row", "words"),
     [
         ("2024-05-10 01:00:00,5", "expected 3 columns (TIMESTAMP, ContextTokens, GeneratedTokens), got 2."),
-        ("2024-05-10 01:00:00,5,0", "field GeneratedTokens: expected an integer from 1 to 999999999, got '0'."),
+        ("2024-05-10 01:00:00,5,-1", "field GeneratedTokens: expected an integer from 0 to 999999999, got '-1'."),
+        ("2024-05-10 01:00:00,5,0", "field GeneratedTokens: expected an answer of at least one token, got 0; "),
         ("2024-05-10 00:00:01,5,5", "expected a time not before the previous row's; it lies "),
     ],
 )
@@ -126,7 +137,7 @@ def test_a_wrong_row_in_the_third_piece_is_named_by_its_line(tmp_path: Path, row
     rows = many_rows(300)
     path = tmp_path / "azure.csv"
     path.write_text("\n".join([HEADER.decode(), "", *rows[:250], "", row, *rows[250:]]))
-    batches = azure_batches(path, piece_bytes=3000)
+    batches = azure_batches(path, LeftOutRows(str(path), strict=True), piece_bytes=3000)
     assert [len(next(batches).scheduled_ns) for _ in range(2)] == [120, 116]
     with pytest.raises(ConfigurationError) as refused:
         next(batches)
@@ -141,7 +152,7 @@ def test_plain_rows_are_never_read_one_by_one(tmp_path: Path, monkeypatch: pytes
     rows = [f"{stamp(ns, styles[number % 4])},{number + 1},7" for number, ns in enumerate(times_ns)]
     path.write_text("\n".join([HEADER.decode(), *rows]))
     monkeypatch.setattr(azure_columns, "azure_row", None)
-    assert in_columns(path, 1000) == [(ns, number + 1, 7) for number, ns in enumerate(times_ns)]
+    assert in_columns(path, 1000)[0] == [(ns, number + 1, 7) for number, ns in enumerate(times_ns)]
 
 
 def test_a_piece_that_starts_before_the_last_one_ended_is_refused(tmp_path: Path) -> None:

@@ -94,4 +94,5 @@ def _percentiles(lengths: LengthPercentiles | None) -> str:
 
 def _step(step: TransformRecord) -> str:
     told = ", ".join(f"{name}: {value}" for name, value in step.parameters.items() if value not in ({}, 0, None, ""))
-    return f"{counted(step.rows_in, 'row')} in, {step.rows_out:,} out, {step.rows_touched:,} touched; {told}"
+    counts = f"{counted(step.rows_in, 'row')} in, {step.rows_out:,} out, {step.rows_touched:,} touched"
+    return f"{counts}; {told}" if told else counts

@@ -17,12 +17,13 @@ def inspect(
     trace: Annotated[Path, typer.Argument(help="Trace or request log, of any format that replay reads.")],
     trace_format: Annotated[str | None, typer.Option("--format", help="Reader; default: by the first line.")] = None,
     columns: Annotated[Path | None, typer.Option(help="Column map of a request log (YAML).")] = None,
+    block_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens in a block of a Mooncake trace.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse rows that would be left out and counted.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
-    """Show rate, burstiness, lengths, sessions, and whether the clock ticks.
+    """Show rate, burstiness, lengths, sessions, shared prefixes, and whether the clock ticks.
 
-    Ten million rows need no more memory than ten thousand, request logs aside.
+    Ten million rows need hardly more memory than ten thousand; request logs and spans are held.
 
     Example: quantgate trace inspect AzureLLMInferenceTrace_conv.csv
     """
@@ -35,6 +36,7 @@ def inspect(
         format_name=trace_format,
         columns=None if columns is None else load_column_map(columns),
         strict=strict,
+        block_tokens=block_tokens,
     )
     inspection = inspect_trace(trace, settings)
     if json_output:
