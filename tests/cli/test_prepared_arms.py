@@ -61,6 +61,16 @@ def test_a_suites_arm_may_name_a_recipe(
     assert "GPTQ" in page
 
 
+def test_what_is_wrong_with_another_arm_is_told_before_a_checkpoint_is_made(
+    suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schemes = f"fp32,{SCHEME},int4-g32+*.dwn_proj=int8-w8a16"
+    assert quantgate(monkeypatch, "run", suite, "--schemes", schemes, "--results", tmp_path / "results") == 2
+    told = capsys.readouterr().err
+    assert "A map of schemes names '*.dwn_proj', which fits no layer of this model" in " ".join(told.split())
+    assert "quantize" not in told
+
+
 def test_builds_are_named_on_the_command_line(
     suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,7 +126,9 @@ def test_a_full_disk_ends_a_run_before_its_traffic(
 
     monkeypatch.setattr("quantgate_engine.quant.export.layer_store.save_tensors", full)
     assert quantgate(monkeypatch, "run", suite, "--schemes", f"fp32,{SCHEME}", "--results", tmp_path / "results") == 3
-    assert "disk is full" in " ".join(capsys.readouterr().err.split())
+    told = " ".join(capsys.readouterr().err.split())
+    assert "there is no room on the disk (No space left on device) and finished layers are kept for the next try" in told
+    assert "set QUANTGATE_CACHE to a folder on another disk" in told
     assert not list((tmp_path / "results").glob("*"))
 
 

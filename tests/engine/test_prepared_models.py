@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import shutil
 import signal
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 from tests.interrupts import heeding_interrupts
 
 from quantgate_engine import LLM
-from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.errors import ConfigurationError, ModelError
 from quantgate_engine.executor.compute_thread import on_compute_thread
 from quantgate_engine.model.cache import locked
 from quantgate_engine.model.catalog import resolve_model
@@ -28,6 +30,7 @@ from quantgate_engine.quant.layer_schemes import find_schemes
 from quantgate_engine.quant.methods.named_recipes import NAMED_RECIPES
 
 SCHEME = "int4-g32-gptq"
+CONFIGURATIONS = ("config.json", "generation_config.json", "quantize_config.json")
 CALIBRATION = CalibrationSettings(sequences=3, tokens=24, seed=5)
 BRIEF = Preparation(calibration=CALIBRATION)
 
@@ -199,8 +202,35 @@ def test_a_checkpoint_that_was_damaged_is_told(model: Path) -> None:
     folder = prepared_model(resolve_model(model), SCHEME, BRIEF)
     weights = folder.path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-8] + bytes(8))
-    with pytest.raises(Exception, match="the file is not the one that was stored"):
+    with pytest.raises(ModelError, match=r"the file is not the one that was stored .* and quantize the model again"):
         LLM(model, SCHEME, preparation=BRIEF)
+
+
+def test_a_configuration_that_was_changed_is_told(model: Path) -> None:
+    config = prepared_model(resolve_model(model), SCHEME, BRIEF).path / "config.json"
+    config.write_text(config.read_text().replace('"rms_norm_eps": ', '"rms_norm_eps": 1'))
+    with pytest.raises(ModelError, match=r"config.json: the file is not the one that was stored"):
+        LLM(model, SCHEME, preparation=BRIEF)
+
+
+def test_records_from_before_configurations_were_recorded_are_read(model: Path) -> None:
+    record_path = prepared_model(resolve_model(model), SCHEME, BRIEF).path / "quantgate.json"
+    record = json.loads(record_path.read_text())
+    assert "config.json" in record["files"]
+    record["files"] = {name: stamp for name, stamp in record["files"].items() if name not in CONFIGURATIONS}
+    record_path.write_text(json.dumps(record))
+    assert prepared_model(resolve_model(model), SCHEME, BRIEF).provenance["scheme"] == SCHEME
+
+
+def test_what_is_no_whole_checkpoint_is_told_before_layers_are_made(model: Path) -> None:
+    folder = prepared_model(resolve_model(model), SCHEME, BRIEF).path
+    (folder / "quantgate.json").unlink()
+    watched = Watched()
+    with pytest.raises(
+        ConfigurationError, match=r"its record \(quantgate.json\) is missing; remove it, and it is made"
+    ):
+        LLM(model, SCHEME, preparation=replace(BRIEF, progress=watched))
+    assert watched.told == []
 
 
 def test_a_quantized_checkpoint_is_not_quantized_again(model: Path) -> None:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from tests.engine.against_transformers import divergence, expected_logits, random_tokens
 from tests.engine.kernel_sets import NAMED_SETS, runnable
 from tests.engine.tiny_model import save_tiny_model
 from tests.engine.tiny_tokenizer import save_tiny_tokenizer
 
 from quantgate_engine.config import EngineConfig
-from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.errors import ConfigurationError, RunError
 from quantgate_engine.executor.torch_executor import TorchExecutor
 from quantgate_engine.model.checkpoint import Checkpoint
 from quantgate_engine.model.config import read_decoder_config
 from quantgate_engine.model.linear_layers import float_weight
 from quantgate_engine.model.model_folder import ModelFolder
+from quantgate_engine.model.shard_writer import save_tensors
 from quantgate_engine.model.stored_layers import StoredLayers
 from quantgate_engine.quant.calibration.settings import CalibrationTokens
+from quantgate_engine.quant.export import layer_store
 from quantgate_engine.quant.export.export_model import Export, export_model
 from quantgate_engine.quant.export.forms import FORMS
 from quantgate_engine.quant.methods.gptq import GptqOptions
@@ -152,6 +157,73 @@ def test_a_run_that_was_broken_off_goes_on_and_ends_the_same(tmp_path: Path) -> 
     assert seen == ["passing finished layer 0", "passing finished layer 1", "layer 2", "writing the folder"]
     assert resumed.weights_sha256 == whole.weights_sha256
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["out", "source", "whole"]
+
+
+def flip_a_bit(folder: Path) -> None:
+    path = folder / "layer-00001.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flip_a_bit,
+        lambda folder: (folder / "layer-00001.json").write_text("{}"),
+        lambda folder: (folder / "layer-00001.json").write_text("[]"),
+        lambda folder: (folder / "layer-00001.json").unlink(),
+        lambda folder: save_file({"x": torch.ones(2)}, folder / "layer-00001.safetensors"),
+        lambda folder: (folder / "layer-00001.safetensors").unlink(),
+    ],
+    ids=["bit", "record of nothing", "record of another kind", "no record", "other tensors", "no tensors"],
+)
+def test_a_finished_layer_that_was_damaged_is_made_again(damage: Callable[[Path], object], tmp_path: Path) -> None:
+    saved, _ = source(tmp_path / "source")
+    export = Export(saved, NEAREST, FORMS["gptq"], None, "1.0")
+    whole = export_model(export, tmp_path / "whole")
+
+    def break_off(done: int, _doing: str) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export_model(export, tmp_path / "out", break_off)
+    damage(tmp_path / ".out.quantizing")
+    seen: list[str] = []
+    resumed = export_model(export, tmp_path / "out", lambda _done, doing: seen.append(doing))
+    assert seen == ["layer 1", "layer 2", "writing the folder"]
+    assert resumed.weights_sha256 == whole.weights_sha256
+
+
+def test_a_full_disk_keeps_finished_layers_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved, _ = source(tmp_path / "source")
+    export = Export(saved, NEAREST, FORMS["gptq"], None, "1.0")
+    written: list[Path] = []
+
+    def save(tensors: dict[str, torch.Tensor], path: Path) -> None:
+        if written:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        written.append(path)
+        save_tensors(tensors, path)
+
+    monkeypatch.setattr(layer_store, "save_tensors", save)
+    sentence = (
+        r"no room on the disk .* and finished layers are kept for the next try; free some space or choose a place"
+    )
+    with pytest.raises(RunError, match=sentence):
+        export_model(export, tmp_path / "out")
+    monkeypatch.undo()
+    seen: list[str] = []
+    export_model(export, tmp_path / "out", lambda _done, doing: seen.append(doing))
+    assert seen == ["layer 1", "layer 2", "writing the folder"]
+
+
+def test_a_place_that_cannot_be_written_asks_for_another_one(tmp_path: Path) -> None:
+    saved, _ = source(tmp_path / "source")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match=r"cannot be written .*; choose a place that you may write to"):
+        export_model(Export(saved, NEAREST, FORMS["gptq"], None, "1.0"), tmp_path / "file" / "out")
 
 
 def test_layers_of_another_recipe_are_not_mixed_in(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from quantgate_engine.errors import ConfigurationError, RunError
@@ -20,14 +21,25 @@ _NOT_A_PLACE = frozenset({errno.ENOENT, errno.ELOOP, errno.ENAMETOOLONG, errno.E
 _POLL_SECONDS = 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class DiskWords:
+    """What a refusal of the system's says besides. kept: what is there then. choose: how to take another place."""
+
+    kept: str
+    choose: str
+
+
+IN_CACHE = DiskWords(kept="nothing was kept", choose="set QUANTGATE_CACHE to a folder")
+
+
 @contextmanager
-def locked(target: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+def locked(target: Path, waiting: Callable[[], None] | None = None, words: DiskWords = IN_CACHE) -> Iterator[None]:
     """Holds the lock of `target`: a second process waits here until the first is done with it.
 
     waiting: called again and again while another one holds it; what it raises ends the waiting.
     The lock is the kernel's, so that a killed process leaves none behind.
     """
-    with disk_errors_explained(target, _NOT_A_PLACE):
+    with disk_errors_explained(target, _NOT_A_PLACE, words):
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(target.parent / f".{target.name}.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -51,13 +63,13 @@ def _has_locked(descriptor: int) -> bool:
 
 
 @contextmanager
-def appearing_whole(target: Path) -> Iterator[Path]:
+def appearing_whole(target: Path, words: DiskWords = IN_CACHE) -> Iterator[Path]:
     """Yields an empty folder beside `target`; it becomes `target` by one rename when the block ends without error.
 
     Call it under `locked(target)`. Whatever ends the block early (an error, a full disk, Ctrl-C) leaves nothing; what
     a killed process left is swept here.
     """
-    with disk_errors_explained(target):
+    with disk_errors_explained(target, words=words):
         for leftover in target.parent.glob(f".{target.name}.*.partial"):
             shutil.rmtree(leftover, ignore_errors=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
@@ -79,7 +91,9 @@ def require_free_space(folder: Path, needed_bytes: int) -> None:
 
 
 @contextmanager
-def disk_errors_explained(target: Path, further: frozenset[int] = frozenset()) -> Iterator[None]:
+def disk_errors_explained(
+    target: Path, further: frozenset[int] = frozenset(), words: DiskWords = IN_CACHE
+) -> Iterator[None]:
     """Turns the operating system's refusals into the sentence that says what to do about them.
 
     further: errors that mean here, too, that `target` cannot be written.
@@ -89,12 +103,11 @@ def disk_errors_explained(target: Path, further: frozenset[int] = frozenset()) -
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise RunError(
-                f"{target}: there is no room on the disk ({error.strerror}) and nothing was kept; "
-                "free some space or set QUANTGATE_CACHE to a folder on another disk."
+                f"{target}: there is no room on the disk ({error.strerror}) and {words.kept}; "
+                f"free some space or {words.choose} on another disk."
             ) from error
         if error.errno in _NOT_ALLOWED | further:
             raise ConfigurationError(
-                f"{target}: cannot be written ({error.strerror}); "
-                "set QUANTGATE_CACHE to a folder that you may write to."
+                f"{target}: cannot be written ({error.strerror}); {words.choose} that you may write to."
             ) from error
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from quantgate_engine.shown import on_one_line, shown
 
 RECORD_FILE = "quantgate.json"
 RECORD_SCHEMA = "quantgate.model/1"
+_CONFIG_FILES = ("config.json", "generation_config.json", "quantize_config.json")
 
 
 def describe_folder(folder: Path, name: str, provenance: dict[str, Any], stamps: dict[str, FileStamp]) -> ModelFolder:
@@ -32,9 +34,9 @@ def describe_folder(folder: Path, name: str, provenance: dict[str, Any], stamps:
 
 
 def write_record(folder: Path, name: str, provenance: dict[str, Any]) -> None:
-    """Hashes the folder's weight and tokenizer files and writes their record beside them."""
-    stamps = {path.name: FileStamp.of(path) for path in (*weight_files(folder), *tokenizer_files(folder))}
-    _write(folder, name, provenance, stamps)
+    """Hashes the folder's weight, tokenizer and configuration files and writes their record beside them."""
+    files = (*weight_files(folder), *tokenizer_files(folder), *_config_files(folder))
+    _write(folder, name, provenance, {path.name: FileStamp.of(path) for path in files})
 
 
 def has_record(folder: Path) -> bool:
@@ -49,18 +51,21 @@ def read_record(folder: Path) -> ModelFolder:
     if record.get("schema") != RECORD_SCHEMA:
         raise ModelError(
             f"{record_path}, field schema: {RECORD_SCHEMA!r} was expected, found {shown(record.get('schema'))}; "
-            f"remove {folder} and fetch the model again."
+            f"{_remedy(folder)}."
         )
     try:
         name, provenance = str(record["name"]), dict(record["provenance"])
         recorded = {file_name: FileStamp(**stamp) for file_name, stamp in record["files"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(f"{record_path}: the record is damaged; remove {folder} and fetch the model again.") from error
+        raise ModelError(f"{record_path}: the record is damaged; {_remedy(folder)}.") from error
     present = {path.name for path in (*weight_files(folder), *tokenizer_files(folder))}
+    if not recorded.keys().isdisjoint(_CONFIG_FILES):
+        # Records of the first versions tell nothing of these.
+        present |= {path.name for path in _config_files(folder)}
     if present != set(recorded):
         changed = on_one_line(", ".join(sorted(present ^ set(recorded))), 200)
-        raise ModelError(f"{folder}: files were added or removed ({changed}); remove it and fetch the model again.")
-    stamps = {file_name: _checked(folder / file_name, stamp) for file_name, stamp in recorded.items()}
+        raise ModelError(f"{folder}: files were added or removed ({changed}); {_remedy(folder, provenance)}.")
+    stamps = {file_name: _checked(folder / file_name, stamp, provenance) for file_name, stamp in recorded.items()}
     if stamps != recorded:
         # Archives that restore a cache round the times of its files; the next start need not hash them again.
         with suppress(OSError):
@@ -68,14 +73,26 @@ def read_record(folder: Path) -> ModelFolder:
     return describe_folder(folder, name, provenance, stamps)
 
 
-def _checked(path: Path, recorded: FileStamp) -> FileStamp:
+def _config_files(folder: Path) -> list[Path]:
+    return [folder / name for name in _CONFIG_FILES if (folder / name).is_file()]
+
+
+def _remedy(folder: Path, provenance: Mapping[str, Any] | None = None) -> str:
+    """provenance: None where it cannot be read."""
+    if provenance is None:
+        return f"remove {folder}, and fetch or quantize the model again"
+    made = "quantize" if provenance.get("source") == "quantized" else "fetch"
+    return f"remove {folder} and {made} the model again"
+
+
+def _checked(path: Path, recorded: FileStamp, provenance: Mapping[str, Any]) -> FileStamp:
     if recorded.still_fits(path):
         return recorded
     stamp = FileStamp.of(path)
     if stamp.sha256 != recorded.sha256:
         raise ModelError(
             f"{path}: the file is not the one that was stored (SHA-256 {stamp.sha256[:12]}..., "
-            f"recorded {recorded.sha256[:12]}...); remove {path.parent} and fetch the model again."
+            f"recorded {recorded.sha256[:12]}...); {_remedy(path.parent, provenance)}."
         )
     return replace(recorded, size=stamp.size, mtime_ns=stamp.mtime_ns)
 

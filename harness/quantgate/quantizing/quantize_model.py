@@ -18,7 +18,13 @@ from quantgate_engine.model.tokenizer import load_tokenizer
 from quantgate_engine.quant.calibration.passages import passages_sha256
 from quantgate_engine.quant.calibration.settings import CalibrationSettings, CalibrationTokens
 from quantgate_engine.quant.calibration.text import draw_tokens
-from quantgate_engine.quant.export.export_model import Export, export_model
+from quantgate_engine.quant.export.export_model import (
+    Export,
+    export_model,
+    require_form,
+    require_free,
+    require_possible,
+)
 from quantgate_engine.quant.export.forms import FORMS
 from quantgate_engine.quant.methods.named_recipes import NamedRecipe, named_recipe
 
@@ -45,7 +51,10 @@ def quantize_model(settings: QuantizeSettings, progress: ProgressReporter) -> Mo
     if form not in FORMS:
         raise ConfigurationError(f"--format is {form!r}; expected one of {', '.join(FORMS)}.")
     own = [_text(path) for path in settings.texts]
+    require_free(settings.target)
+    require_form(FORMS[form], named.recipe, int8_activations=named.int8_activations)
     source = resolve_model(settings.model, progress=progress.note)
+    require_possible(source, named.recipe)
     layers = read_decoder_config(source.path).num_layers
     text = _calibration(named, source, own, progress)
     told = {"scheme": named.name, "forbidden_sha256": passages_sha256(evaluation_passages()) if text else None}

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from quantgate_engine.errors import ConfigurationError
-from quantgate_engine.model.cache import appearing_whole, locked
+from quantgate_engine.model.cache import IN_CACHE, DiskWords, appearing_whole, disk_errors_explained, locked
 from quantgate_engine.model.checkpoint import Checkpoint
 from quantgate_engine.model.checkpoint_check import read_json_object, tokenizer_files
 from quantgate_engine.model.config import DecoderConfig, read_decoder_config
 from quantgate_engine.model.model_folder import ModelFolder
-from quantgate_engine.model.model_record import has_record, read_record, write_record
+from quantgate_engine.model.model_record import RECORD_FILE, has_record, read_record, write_record
 from quantgate_engine.model.shard_writer import ShardWriter
 from quantgate_engine.quant.calibration.layer_weights import layer_prefix
 from quantgate_engine.quant.calibration.quantized_layer import QuantizedLayer, QuantizedLinear
@@ -33,6 +33,9 @@ from quantgate_engine.quant.methods.group_fit import require_fit
 from quantgate_engine.quant.methods.recipe import Recipe
 
 GENERATION_FILE = "generation_config.json"
+_LAYERS_KEPT = "finished layers are kept for the next try"
+_IN_CACHE = DiskWords(_LAYERS_KEPT, IN_CACHE.choose)
+_OF_THE_USER = DiskWords(_LAYERS_KEPT, "choose a place")
 Advance = Callable[[int, str], None]
 """Told how many layers are done, and what is being done."""
 
@@ -73,12 +76,12 @@ def export_model(export: Export, target: Path, advance: Advance = ignore_advance
     Raises ConfigurationError where the recipe fits neither model nor form, or the target is there; ModelError for a
     model that cannot be read; RunError where the disk is full.
     """
-    _require_free(target)
+    require_free(target)
     _require_sound(export)
-    with locked(target):
+    with locked(target, words=_OF_THE_USER):
         # Another process may have written there while this one waited.
-        _require_free(target)
-        _export(export, target, advance)
+        require_free(target)
+        _export(export, target, advance, _OF_THE_USER)
     return read_record(target)
 
 
@@ -92,7 +95,8 @@ def exported_once(export: Export, target: Path, advance: Advance = ignore_advanc
         with locked(target, lambda: advance(0, "waiting for another process that does the same")):
             # That one may have made it.
             if not has_record(target):
-                _export(export, target, advance)
+                _require_no_remains(target)
+                _export(export, target, advance, _IN_CACHE)
     return read_record(target)
 
 
@@ -109,22 +113,37 @@ def _require_sound(export: Export) -> None:
     require_possible(export.source, export.recipe)
     if export.recipe.needs_text and export.text is None:
         raise ConfigurationError("This recipe needs calibration text.")
-    export.form.writer(export.recipe, int8_activations=export.int8_activations)
+    require_form(export.form, export.recipe, int8_activations=export.int8_activations)
 
 
-def _require_free(target: Path) -> None:
+def require_form(form: CheckpointForm, recipe: Recipe, *, int8_activations: bool) -> None:
+    """Raises ConfigurationError where checkpoints of that form cannot say what the recipe makes."""
+    form.writer(recipe, int8_activations=int8_activations)
+
+
+def require_free(target: Path) -> None:
+    """Raises ConfigurationError where something is there."""
     if target.exists():
         raise ConfigurationError(f"{target}: something is there already; choose another place, or delete it first.")
 
 
-def _export(export: Export, target: Path, advance: Advance) -> None:
+def _require_no_remains(target: Path) -> None:
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise ConfigurationError(
+            f"{target}: this is no whole checkpoint, as its record ({RECORD_FILE}) is missing; remove it, and it is "
+            "made again."
+        )
+
+
+def _export(export: Export, target: Path, advance: Advance, words: DiskWords) -> None:
     config = read_decoder_config(export.source.path)
-    store = LayerStore(target, export.job())
-    with Checkpoint(export.source.path) as checkpoint:
-        _finish_layers(export, config, checkpoint, store, advance)
-        with appearing_whole(target) as folder:
-            advance(config.num_layers, "writing the folder")
-            _write_folder(export, config, checkpoint, store, folder)
+    with disk_errors_explained(target, words=words):
+        store = LayerStore(target, export.job())
+        with Checkpoint(export.source.path) as checkpoint:
+            _finish_layers(export, config, checkpoint, store, advance)
+            with appearing_whole(target, words) as folder:
+                advance(config.num_layers, "writing the folder")
+                _write_folder(export, config, checkpoint, store, folder)
     store.remove()
 
 

@@ -13,10 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 
 from quantgate_engine.errors import ConfigurationError
+from quantgate_engine.model.hashing import file_sha256
 from quantgate_engine.model.shard_writer import save_tensors
 
 JOB_FILE = "job.json"
@@ -38,17 +39,19 @@ class LayerStore:
         partial.replace(self.folder / JOB_FILE)
 
     def add(self, index: int, tensors: dict[str, Tensor], told: dict[str, Any]) -> None:
-        """told: what provenance will say of the layer. The layer counts as finished when both are there whole."""
+        """told: what provenance will say of the layer. It is finished when its record is there and fits its tensors."""
         path = self._path(index)
-        path.with_suffix(".json").write_text(json.dumps(told), encoding="utf-8")
         partial = path.with_suffix(".partial")
         save_tensors(tensors, partial)
+        record = {"tensors_sha256": file_sha256(partial), "told": told}
         partial.replace(path)
+        partial.write_text(json.dumps(record), encoding="utf-8")
+        partial.replace(path.with_suffix(".json"))
 
     def finished(self) -> int:
-        """Layers from the first on that are there."""
+        """Layers from the first on that are there, every bit as it was written."""
         index = 0
-        while self._is_whole(self._path(index)):
+        while self._is_whole(index):
             index += 1
         return index
 
@@ -59,7 +62,7 @@ class LayerStore:
                 yield name, handle.get_tensor(name)
 
     def told(self, index: int) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self._path(index).with_suffix(".json").read_text(encoding="utf-8"))
+        told: dict[str, Any] = self._record(index)["told"]
         return told
 
     def remove(self) -> None:
@@ -68,10 +71,14 @@ class LayerStore:
     def _path(self, index: int) -> Path:
         return self.folder / f"layer-{index:05d}.safetensors"
 
-    def _is_whole(self, path: Path) -> bool:
-        with suppress(OSError, SafetensorError, ValueError), safe_open(path, framework="pt"):
-            json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-            return True
+    def _record(self, index: int) -> dict[str, Any]:
+        record: dict[str, Any] = json.loads(self._path(index).with_suffix(".json").read_text(encoding="utf-8"))
+        return record
+
+    def _is_whole(self, index: int) -> bool:
+        # A record that is damaged is none: the layer is made again.
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            return bool(self._record(index)["tensors_sha256"] == file_sha256(self._path(index)))
         return False
 
     def _refuse_other_job(self, target: Path, job: dict[str, Any]) -> None:
