@@ -61,8 +61,17 @@ def test_the_sample_fits_the_published_schema() -> None:
         {"id": "a", "offset": 0, "prompt": "x"},
         {"id": "a", "offset": 0, "max_tokens": 1, "prompt_tokens": 3, "prompt_blocks": [0]},
         {"id": "a", "offset": 0, "max_tokens": 1, "prompt_tokens": 3, "block_tokens": 16},
+        {"id": "a", "offset": 0, "max_tokens": 1, "prompt_tokens": 3, "recorded_prompt_tokens": 3},
     ],
-    ids=["no prompt", "two prompts", "unknown field", "no length", "blocks of no size", "a size of no blocks"],
+    ids=[
+        "no prompt",
+        "two prompts",
+        "unknown field",
+        "no length",
+        "blocks of no size",
+        "a size of no blocks",
+        "two lengths",
+    ],
 )
 def test_the_published_schema_refuses_what_the_reader_refuses(row: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):

@@ -69,8 +69,23 @@ BAD_ROWS = [
     ({"id": "a"}, "field id: expected an id that no other row has, got 'a', which line 1 has already."),
     ({"clas": "x"}, "field clas: expected only known fields; this one is not; remove it or check its spelling."),
     ({"tags": "chat"}, "field tags: expected a list of texts (such as chat, rag, code, tools), got 'chat'."),
-    ({"prompt": None}, "expected exactly one of messages, prompt and prompt_tokens, got none of them."),
-    ({"prompt_tokens": 3}, "expected exactly one of messages, prompt and prompt_tokens, got prompt and prompt_tokens."),
+    (
+        {"prompt": None},
+        "expected exactly one of messages, prompt, prompt_tokens and prompt_token_ids, got none of them.",
+    ),
+    (
+        {"prompt_tokens": 3},
+        "expected exactly one of messages, prompt, prompt_tokens and prompt_token_ids, got prompt and prompt_tokens.",
+    ),
+    (
+        {"prompt_token_ids": [3]},
+        "expected exactly one of messages, prompt, prompt_tokens and prompt_token_ids, got prompt and "
+        "prompt_token_ids.",
+    ),
+    (
+        {"prompt": None, "prompt_tokens": 3, "recorded_prompt_tokens": 3},
+        "expected recorded_prompt_tokens only beside a prompt, got it beside prompt_tokens.",
+    ),
     (
         {"prompt": None, "messages": []},
         "field messages: expected a list of at least one message (the chat so far), got [].",

@@ -21,6 +21,13 @@ LONGEST_SECONDS = 1_000_000_000
 MOST_TOKENS = 1_000_000_000
 
 BlockId = Annotated[int, Field(ge=0, le=2**63 - 1)]
+TokenId = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+def nanoseconds(seconds: float) -> int:
+    """The nearest whole number of them: multiplied as a whole, a float would lose nanoseconds after a month."""
+    whole = int(seconds)
+    return whole * NANOSECONDS_PER_SECOND + round((seconds - whole) * NANOSECONDS_PER_SECOND)
 
 
 class NativeMessage(BaseModel):
@@ -34,7 +41,7 @@ class NativeMessage(BaseModel):
     content: str = Field(description="a text (what was said)")
 
 
-_PROMPT_KINDS = ("messages", "prompt", "prompt_tokens")
+_PROMPT_KINDS = ("messages", "prompt", "prompt_tokens", "prompt_token_ids")
 _BLOCK_FIELDS = ("prompt_tokens", "prompt_blocks", "block_tokens")
 
 
@@ -43,7 +50,7 @@ def _given(name: str) -> dict[str, Any]:
 
 
 class NativeRow(BaseModel):
-    """One request: exactly one of `messages`, `prompt` and `prompt_tokens` says what was asked."""
+    """One request: exactly one of `messages`, `prompt`, `prompt_tokens` and `prompt_token_ids` says what was asked."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -54,6 +61,7 @@ class NativeRow(BaseModel):
                 {"if": _given(name), "then": {"allOf": [_given(other) for other in _BLOCK_FIELDS if other != name]}}
                 for name in _BLOCK_FIELDS[1:]
             ],
+            "not": {"allOf": [_given("prompt_tokens"), _given("recorded_prompt_tokens")]},
         },
     )
 
@@ -75,7 +83,19 @@ class NativeRow(BaseModel):
     block_tokens: int | None = Field(
         None, ge=1, le=MOST_TOKENS, description="an integer of at least 1 (tokens of each block but the last)"
     )
+    prompt_token_ids: tuple[TokenId, ...] | None = Field(
+        None, min_length=1, description="a list of at least one integer from 0 (the prompt under one tokenizer)"
+    )
+    recorded_prompt_tokens: int | None = Field(
+        None,
+        ge=0,
+        le=MOST_TOKENS,
+        description="an integer from 0 (tokens that the recording server counted in the prompt)",
+    )
     max_tokens: int = Field(ge=1, le=MOST_TOKENS, description="an integer of at least 1 (output tokens, at most 1e9)")
+    limit_tokens: int | None = Field(
+        None, ge=1, le=MOST_TOKENS, description="an integer of at least 1 (output tokens that the request allowed)"
+    )
     slo_class: str = Field("interactive", alias="class", min_length=1, description="the name of an SLO class")
     session: str | None = Field(None, min_length=1, description="a text of at least one character (the session's id)")
     turn: int = Field(1, ge=1, description="an integer of at least 1 (position in the session)")
@@ -96,8 +116,14 @@ class NativeRow(BaseModel):
         if len(given) != 1:
             raise PydanticCustomError(
                 "prompt_kinds",
-                "expected exactly one of messages, prompt and prompt_tokens, got {given}",
+                "expected exactly one of messages, prompt, prompt_tokens and prompt_token_ids, got {given}",
                 {"given": " and ".join(given) or "none of them"},
+            )
+        if self.prompt_tokens is not None and self.recorded_prompt_tokens is not None:
+            raise PydanticCustomError(
+                "length_kinds",
+                "expected recorded_prompt_tokens only beside a prompt, got it beside prompt_tokens",
+                {},
             )
         self._check_blocks()
         if self.session is None and self.turn > 1:
@@ -125,23 +151,25 @@ class NativeRow(BaseModel):
         """The record, with times in whole nanoseconds."""
         return TraceRecord(
             request_id=self.id,
-            scheduled_ns=round(self.offset * NANOSECONDS_PER_SECOND),
+            scheduled_ns=nanoseconds(self.offset),
             max_tokens=self.max_tokens,
             messages=None
             if self.messages is None
             else tuple(Message(message.role, message.content) for message in self.messages),
             prompt_text=self.prompt,
-            prompt_token_count=self.prompt_tokens,
+            prompt_token_ids=self.prompt_token_ids,
+            prompt_token_count=self.recorded_prompt_tokens if self.prompt_tokens is None else self.prompt_tokens,
             prompt_blocks=None
             if self.prompt_blocks is None or self.block_tokens is None
             else PromptBlocks(self.prompt_blocks, self.block_tokens),
             slo_class=self.slo_class,
             session_id=self.session,
             turn=self.turn,
-            think_time_ns=round(self.think_time * NANOSECONDS_PER_SECOND),
+            think_time_ns=nanoseconds(self.think_time),
             tags=self.tags,
             checker=None if self.checker is None else self.checker.model_dump(),
             disconnect_after_tokens=self.disconnect_after,
+            limit_tokens=self.limit_tokens,
         )
 
 
