@@ -73,12 +73,12 @@ def with_transforms(transforms: str) -> str:
         (
             with_transforms("{kind: shrink}"),
             "line 6, field workload.transforms.0: expected 'window', 'speed', 'thin', 'clip', 'limit', 'sample', "
-            "'spread_ticks', 'arrivals' as its kind, got 'shrink'.",
+            "'spread_ticks', 'arrivals', 'rate_cap' as its kind, got 'shrink'.",
         ),
         (
             with_transforms("{keep: 1}"),
-            "line 6, field workload.transforms.0.kind: this key is missing; add it (arrivals, clip, limit, sample, "
-            "speed, spread_ticks, thin, window).",
+            "line 6, field workload.transforms.0.kind: this key is missing; add it (arrivals, clip, limit, rate_cap, "
+            "sample, speed, spread_ticks, thin, window).",
         ),
         (with_transforms("{kind: clip}"), "line 6, field workload.transforms.0: a clip without a limit changes nothin"),
         (with_transforms("{kind: limit, requests: true}"), "transforms.0.requests: expected an integer, got true."),

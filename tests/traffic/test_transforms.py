@@ -18,6 +18,7 @@ from quantgate.workload.transforms import (
     Arrivals,
     Clip,
     Limit,
+    RateCap,
     Sample,
     Speed,
     SpreadTicks,
@@ -122,6 +123,7 @@ SOME_TRANSFORMS: st.SearchStrategy[Transform] = st.one_of(
     st.builds(Limit, requests=st.integers(1, 60)),
     st.just(SpreadTicks(tick_s=1.0)),
     st.builds(Arrivals, process=st.just("gamma"), rate=st.floats(0.1, 10), cv=st.floats(0.1, 3)),
+    st.builds(RateCap, rate=st.floats(0.1, 3), window_s=st.floats(10, 40)),
     st.builds(Sample, requests=st.integers(1, 60), length_edges=st.just((10, 30))),
     st.builds(
         Clip,
@@ -152,7 +154,7 @@ def test_every_transform_keeps_order_complete_turns_and_honest_counts(
 
 
 @patiently
-@given(workloads(), st.sampled_from([Thin(keep=0.5), Window(start_s=20, length_s=40)]))
+@given(workloads(), st.sampled_from([Thin(keep=0.5), Window(start_s=20, length_s=40), RateCap(rate=0.2, window_s=10)]))
 def test_thinning_and_windows_take_sessions_whole(records: list[TraceRecord], transform: Transform) -> None:
     everything = turns_by_session(records)
     for session_id, turns in turns_by_session(transform.apply(records, context()).records).items():
@@ -177,6 +179,8 @@ def turns_by_session(records: Sequence[TraceRecord]) -> dict[str, list[int]]:
         {"kind": "limit", "requests": 0},
         {"kind": "spread_ticks", "tick_s": 0.001},
         {"kind": "arrivals", "process": "poisson"},
+        {"kind": "rate_cap", "rate": 0.5},
+        {"kind": "rate_cap", "rate": 0, "window_s": 10},
         {"kind": "sample", "requests": 0},
         {"kind": "sample", "requests": 5, "by": ["weather"]},
         {"kind": "clip", "policy": "squeeze"},

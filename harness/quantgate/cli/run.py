@@ -30,7 +30,7 @@ _ONLY_WITH_SERVERS = frozenset(
         "tokenizer", "api", "key_env", "launch_baseline", "launch_candidate", "one_at_a_time", "log", "log_format",
         "columns", "no_redact", "other_parts", "block_tokens", "history", "output_lengths", "spread_ticks", "window",
         "speed", "thin", "max_prompt_tokens", "max_output_tokens", "clip_policy", "limit", "sample", "arrivals",
-        "clients", "client_think", "blocks", "passes", "request_timeout", "quality_items",
+        "rate_cap", "clients", "client_think", "blocks", "passes", "request_timeout", "quality_items",
     }
 )  # fmt: skip
 

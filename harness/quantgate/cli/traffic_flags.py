@@ -1,4 +1,4 @@
-"""The flags that say which part of a trace is replayed, how fast, and by whom; several commands take them."""
+"""The flags that say which part of a trace is taken, how fast, and who sends it; several commands take them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quantgate.cli.flag_values import finite, settings_from_flags
 from quantgate_engine.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from quantgate.workload.transforms import WorkloadTransform
+    from quantgate.workload.transforms import RateCap, WorkloadTransform
 
 
 LOAD_FLAGS = {"client_think_s": "--client-think"}
@@ -20,7 +20,9 @@ LOAD_FLAGS = {"client_think_s": "--client-think"}
 
 
 @dataclass(frozen=True, slots=True)
-class TrafficFlags:
+class TransformFlags:
+    """What is done to a trace before it is replayed, or written."""
+
     spread_ticks: Annotated[
         str | None,
         typer.Option(help="Repair a clock that ticks: auto finds its step; or seconds of a tick."),
@@ -42,14 +44,10 @@ class TrafficFlags:
         str | None,
         typer.Option(help=f"Start sessions and single requests by a process: {FORMS}."),
     ] = None
-    clients: Annotated[
-        int | None, typer.Option(min=1, help="Closed loop: so many clients, each sends when its last answer has ended.")
+    rate_cap: Annotated[
+        str | None,
+        typer.Option(help="RATE or RATE:WINDOW_S: sessions and single requests per second at most, in every window."),
     ] = None
-    client_think: Annotated[float, typer.Option(help="Seconds that such a client pauses after an answer.")] = 0.0
-
-    def load(self) -> dict[str, Any]:
-        """Settings of the workload that say who decides when a request is sent; see `LOAD_FLAGS`."""
-        return {"clients": self.clients, "client_think_s": self.client_think}
 
     def transforms(self) -> tuple[WorkloadTransform, ...]:
         """What the flags ask for, in the order in which it is applied.
@@ -85,7 +83,24 @@ class TrafficFlags:
         if self.arrivals is not None:
             # Behind speed, which would divide the times that the process drew.
             transforms.append(arrivals_from_flag(self.arrivals))
+        if self.rate_cap is not None:
+            # Last, so that nothing behind it moves starts together again.
+            transforms.append(_rate_cap(self.rate_cap))
         return tuple(transforms)
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficFlags(TransformFlags):
+    """What is replayed, and who sends it."""
+
+    clients: Annotated[
+        int | None, typer.Option(min=1, help="Closed loop: so many clients, each sends when its last answer has ended.")
+    ] = None
+    client_think: Annotated[float, typer.Option(help="Seconds that such a client pauses after an answer.")] = 0.0
+
+    def load(self) -> dict[str, Any]:
+        """Settings of the workload that say who decides when a request is sent; see `LOAD_FLAGS`."""
+        return {"clients": self.clients, "client_think_s": self.client_think}
 
 
 def _tick(text: str) -> float:
@@ -101,3 +116,16 @@ def _window(text: str) -> tuple[float, float]:
         return float(start), float(length)
     except ValueError:
         raise ConfigurationError(f"--window is {text!r}; expected START:LENGTH in seconds, such as 600:120.") from None
+
+
+def _rate_cap(text: str) -> RateCap:
+    from quantgate.workload.transforms import RateCap
+
+    rate, colon, window = text.partition(":")
+    try:
+        settings = {"rate": float(rate)} | ({"window_s": float(window)} if colon else {})
+    except ValueError:
+        raise ConfigurationError(
+            f"--rate-cap is {text!r}; expected RATE or RATE:WINDOW_S, such as 10 or 0.5:60."
+        ) from None
+    return settings_from_flags(RateCap, settings, {"rate": "RATE of --rate-cap", "window_s": "WINDOW_S of --rate-cap"})
