@@ -56,7 +56,7 @@ def _lines(inspection: Inspection) -> Iterator[tuple[str, str]]:
     for kind, count in inspection.left_out.items():
         yield f"left out: {kind.replace('_', ' ')}", counted(count, "row")
     for step in inspection.steps:
-        yield f"step: {step.name}", _step(step)
+        yield f"step: {step.name}", step_words(step)
 
 
 def _clock(clock: ClockTicks | None) -> str:
@@ -92,7 +92,8 @@ def _percentiles(lengths: LengthPercentiles | None) -> str:
     )
 
 
-def _step(step: TransformRecord) -> str:
+def step_words(step: TransformRecord) -> str:
+    """How many rows a step had and left, and its settings and counts, apart from empty ones."""
     told = ", ".join(f"{name}: {value}" for name, value in step.parameters.items() if value not in ({}, 0, None, ""))
     counts = f"{counted(step.rows_in, 'row')} in, {step.rows_out:,} out, {step.rows_touched:,} touched"
     return f"{counts}; {told}" if told else counts

@@ -1,4 +1,4 @@
-"""`quantgate trace`: look at recorded traffic."""
+"""`quantgate trace`: look at recorded traffic, and write it anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-trace_commands = typer.Typer(name="trace", help="Look at recorded traffic before it is replayed.")
+from quantgate.cli.trace_import import import_trace_file, transform_trace_file
+
+trace_commands = typer.Typer(name="trace", help="Recorded traffic before it is replayed: look at it, write it.")
+trace_commands.command("import")(import_trace_file)
+trace_commands.command("transform")(transform_trace_file)
 
 
 @trace_commands.command()
