@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from quantgate.traces.import_settings import ImportSettings
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingFlags:
+class RowFlags:
+    """What every format is read by, apart from blocks."""
+
     trace_format: Annotated[str | None, typer.Option("--format", help="Reader; default: by the first line.")] = None
     columns: Annotated[Path | None, typer.Option(help="Column map of a request log (YAML).")] = None
-    block_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens in a block of a Mooncake trace.")] = None
     no_redact: Annotated[
         bool, typer.Option("--no-redact", help="Leave personal data in what a log, conversations or spans say.")
     ] = False
@@ -38,9 +40,18 @@ class ReadingFlags:
             redact=False if self.no_redact else None,
             strict=self.strict,
             other_parts=self.other_parts,
-            block_tokens=self.block_tokens,
             count_tokens=None if tokenizer is None else _counter(tokenizer),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingFlags(RowFlags):
+    block_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens in a block of a Mooncake trace.")] = None
+
+    @override
+    def settings(self, tokenizer: Tokenizer | None) -> ImportSettings:
+        # A dataclass with slots is another class than the one that super() without arguments looks for.
+        return replace(RowFlags.settings(self, tokenizer), block_tokens=self.block_tokens)
 
 
 def _counter(tokenizer: Tokenizer) -> Callable[[str], int]:

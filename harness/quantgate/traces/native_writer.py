@@ -46,7 +46,8 @@ def native_line(record: TraceRecord) -> str:
             f"Request {shown(record.request_id)} cannot be written as a row of our own format"
             f"{f', field {place}' if place else ''}: {problem['msg']}."
         ) from None
-    line = json.dumps(row.model_dump(by_alias=True, exclude_defaults=True), ensure_ascii=False)
+    fields = row.model_dump(by_alias=True, exclude_defaults=True)
+    line = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     if len(line.encode()) > LONGEST_ROW_BYTES:
         raise ConfigurationError(
             f"Request {shown(record.request_id)} cannot be written: its row is longer than the "
