@@ -95,6 +95,11 @@ def test_prefixes_are_found_within_a_turn_and_not_in_the_next(suite: Path, run: 
         )
         assert rows[0]["cached_prompt_tokens"] == 0, arm_id
         assert all(row["cached_prompt_tokens"] >= 16 for row in rows[1:]), arm_id
+        found = sum(row["cached_prompt_tokens"] for row in rows)
+        [sharing] = [entry.prefix_sharing for entry in done.manifest.fidelity if entry.arm_id == arm_id]
+        assert sharing is not None
+        assert (sharing.block_tokens, sharing.enabled, sharing.cached_tokens) == (4, True, found)
+        assert sharing.promised_tokens >= found
 
 
 def test_pools_and_classes_of_a_suite_are_those_of_its_requests(suite: Path, run: Run) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from tests.replay.plans import plan_of, planned
 from tests.replay.request_rows import request_row, request_table
 
@@ -14,6 +15,7 @@ from quantgate.replay.degraded import degraded_notes
 from quantgate.replay.replay_log import ReplayLog
 from quantgate.replay.run_replay import ReplayOptions, run_replay
 from quantgate.replay.virtual_time import run_in_virtual_time
+from quantgate.store.schemas import ADDED_COLUMNS
 from quantgate.store.table_file import read_table
 from quantgate.targets.simulated import SimulatedTarget
 from quantgate_engine.clock import VirtualClock
@@ -53,8 +55,9 @@ def test_nothing_is_noted_where_nothing_was_cut() -> None:
     assert degraded_notes(requests) == {}
 
 
-def test_a_file_from_before_the_column_says_that_nothing_was_cut(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first_missing", range(len(ADDED_COLUMNS["requests"])))
+def test_a_file_from_before_the_last_columns_has_them_empty(tmp_path: Path, first_missing: int) -> None:
     table = request_table(request_row("a"), request_row("b"))
     path = tmp_path / "requests.parquet"
-    pq.write_table(table.drop_columns("degraded"), path)
+    pq.write_table(table.drop_columns(list(ADDED_COLUMNS["requests"][first_missing:])), path)
     assert read_table(path, "requests").equals(table)

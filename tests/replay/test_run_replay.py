@@ -104,7 +104,7 @@ def test_rows_say_what_was_asked_and_what_came() -> None:
         "recomputed_tokens": 0, "cached_prompt_tokens": 0, "kv_peak_blocks": 0, "kv_block_seconds": 0.0,
         "output_token_ids": [1, 2], "prompt_text": "1 2 3 4", "output_text": "1 2", "reasoning_text": None,
         "counted_by": "engine", "chunks": 2, "first_answer_ns": anchor + 40 * MS, "attempts": 1, "http_status": None,
-        "error_kind": None, "client_overhead_ns": None, "degraded": None,
+        "error_kind": None, "client_overhead_ns": None, "degraded": None, "cached_told": True,
     }  # fmt: skip
     assert 0 <= anchor < 1 * SECOND
 

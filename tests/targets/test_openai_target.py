@@ -38,6 +38,16 @@ def test_an_answer_and_what_is_known_of_its_transfer() -> None:
     assert (row["attempts"], row["http_status"], row["error_kind"], row["client_overhead_ns"]) == (1, 200, None, 0)
 
 
+@pytest.mark.parametrize(("details", "cached", "told"), [({"cached_tokens": 3}, 3, True), (None, 0, False)])
+def test_cached_tokens_are_what_the_server_says_or_not_told(
+    details: dict[str, int] | None, cached: int, told: bool
+) -> None:
+    counts = event({"choices": [], "usage": {"prompt_tokens": 4, "prompt_tokens_details": details}})
+    replayed = replay(stream(completion("a", finish_reason="length"), counts, DONE), asked("a", output_tokens=1))
+    row = replayed.table.to_pylist()[0]
+    assert (row["cached_prompt_tokens"], row["cached_told"]) == (cached, told)
+
+
 @pytest.mark.parametrize(
     ("answer", "status", "kind", "http_status", "said"),
     [

@@ -6,9 +6,10 @@ from quantgate.arms.config import BundledArmConfig
 from quantgate.arms.opened_arm import OpenedArm
 from quantgate.bounds.decoder_work import decoder_work
 from quantgate.engine_settings.engine import EngineSettings
-from quantgate.engine_settings.loading import load_engine
+from quantgate.engine_settings.loading import LoadedEngine, load_engine
 from quantgate.quality.bundled_engine import BundledEngineModel
 from quantgate.replay.arms import ReplayArm
+from quantgate.replay.prefix_sharing import PrefixCache
 from quantgate.store.manifest import ModelManifest
 from quantgate.targets.bundled_engine import BundledEngineTarget
 from quantgate_engine.model.catalog import resolve_model
@@ -54,4 +55,15 @@ def open_bundled_arm(
             provenance=info.provenance,
         ),
         turn=target.turn,
+        prefix_cache=_prefix_cache(loaded, engine),
+    )
+
+
+def _prefix_cache(loaded: LoadedEngine, engine: EngineSettings) -> PrefixCache:
+    """Of several pools all together: how many blocks, and whether any of them shares."""
+    caches = [pool.engine.cache for pool in engine.to_pools()] or [engine.to_engine_config().cache]
+    return PrefixCache(
+        block_tokens=loaded.llm.core.executor.block_size,
+        blocks=loaded.core.num_kv_blocks,
+        enabled=any(cache.prefix_sharing for cache in caches),
     )

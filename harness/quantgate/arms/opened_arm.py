@@ -10,6 +10,7 @@ from quantgate.arms.config import BundledArmConfig, OpenAIArmConfig
 from quantgate.arms.tokenizer import RunTokenizer
 from quantgate.quality.quality_model import QualityModel
 from quantgate.replay.arms import ReplayArm
+from quantgate.replay.prefix_sharing import UNKNOWN_CACHE, PrefixCache
 from quantgate.store.manifest import ModelManifest
 
 
@@ -19,6 +20,7 @@ class OpenedArm:
 
     honours_ignore_eos: whether output lengths can be forced on it; None where its probe could not tell. turn: a
     context around each of its turns, which find it empty; None for servers, which are reset by a call of their own.
+    prefix_cache: what is known of it.
     """
 
     config: BundledArmConfig | OpenAIArmConfig
@@ -29,3 +31,4 @@ class OpenedArm:
     model: ModelManifest
     honours_ignore_eos: bool | None = True
     turn: Callable[[], AbstractAsyncContextManager[None]] | None = None
+    prefix_cache: PrefixCache = UNKNOWN_CACHE

@@ -11,7 +11,8 @@ from quantgate.metrics.columns import NS_PER_MS, NS_PER_S, floats
 from quantgate.metrics.definition import FloatArray
 from quantgate.replay.closed_loop import OPEN_LOOP
 from quantgate.replay.replay_log import CellResult
-from quantgate.store.manifest import FidelityCertificate, FidelityWindow
+from quantgate.store.manifest import FidelityCertificate, FidelityWindow, PrefixSharing, RowsTouched
+from quantgate.traces.transform_record import TransformRecord
 from quantgate_engine.counted import counted, plural
 
 WINDOWS_SECONDS = (1, 10, 60)
@@ -25,6 +26,8 @@ def certify(
     requests_intended: int,
     lag_limit_ms: float = DEFAULT_LAG_LIMIT_MS,
     load: str = OPEN_LOOP,
+    sharing: PrefixSharing | None = None,
+    transforms: Sequence[TransformRecord] = (),
 ) -> FidelityCertificate:
     """The certificate of one arm from its cells; `requests_intended` counts the plan's requests over all passes.
 
@@ -32,6 +35,7 @@ def certify(
     from the least late request would hide it). Later turns of a session are intended when their rule says: the previous
     answer and the think time. Those of a closed loop are intended when their client is free; `load` says which of both
     loads it was. Window counts lie on the plan's own time line, because the arm's cells are scattered over the run.
+    `sharing`, and `transforms`, what was done to the recorded rows, are stated and decide nothing.
     """
     lags_ms = _join([_lag_ms(result) for result in cells])
     delivered = len(lags_ms)
@@ -63,6 +67,11 @@ def certify(
         driver_cpu_share=_driver_cpu_share(cells),
         valid=not reasons,
         reasons=reasons,
+        prefix_sharing=sharing,
+        rows_touched=[
+            RowsTouched(name=step.name, rows_in=step.rows_in, rows_out=step.rows_out, rows_touched=step.rows_touched)
+            for step in transforms
+        ],
     )
 
 

@@ -74,7 +74,15 @@ def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_te
         "output_text": seen.text(reasoning=False) if seen.pieces else decode_text(seen.token_ids),
         "reasoning_text": seen.text(reasoning=True) or None,
         "degraded": end.degraded,
+        "cached_told": _cached_told(seen),
     }
+
+
+def _cached_told(seen: RequestObservation) -> bool:
+    """Whether `cached_prompt_tokens` is the target's word: of a request that the client gave up, it has none."""
+    if seen.transfer is not None:
+        return seen.end.status == "finished" and seen.transfer.cached_prompt_tokens is not None
+    return seen.end.engine is not None and seen.end.engine.admitted_ns is not None
 
 
 def _prompt_tokens(seen: RequestObservation) -> int:

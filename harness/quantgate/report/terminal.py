@@ -12,6 +12,7 @@ from quantgate.report.run_view import RunView
 from quantgate.report.sections.arms import key_figures
 from quantgate.report.sections.provenance import on_the_grid_before, previous_quantization
 from quantgate.report.sections.verdict import VERDICT_WORDS, ArmCard, RuleRow, arm_cards
+from quantgate.report.shared_prompts import sharing_lines
 from quantgate.report.unanswered_requests import COUNTED_AS, any_unanswered, unanswered_lines
 from quantgate.report.untrusted import visible
 from quantgate.store.run_folder import LoadedRun
@@ -64,6 +65,8 @@ def _print_measured(view: RunView, console: Console) -> None:
         for line in unanswered_lines(view):
             console.print(_text(line, "fail"))
         console.print(_text(COUNTED_AS))
+    for line in sharing_lines(view.run.manifest.fidelity):
+        console.print(_text(line))
     for note, arm_ids in _noted(view).items():
         console.print(_text(f"Note on {', '.join(arm_ids)}: {note}"))
 

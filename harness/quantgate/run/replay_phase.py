@@ -14,6 +14,7 @@ from quantgate.replay.degraded import degraded_notes
 from quantgate.replay.fidelity import certify
 from quantgate.replay.history import History
 from quantgate.replay.interleave import Cell
+from quantgate.replay.prefix_sharing import prefix_sharing
 from quantgate.replay.progress import ReplayProgress
 from quantgate.replay.replay_log import CellResult, ReplayLog
 from quantgate.replay.run_replay import ReplayHooks, ReplayOptions, run_replay
@@ -58,6 +59,10 @@ def certificates(
             requests_intended=workload.passes * len(plan.requests),
             lag_limit_ms=workload.lag_limit_ms,
             load=load_words(closed_loop_of(workload)),
+            sharing=prefix_sharing(
+                log.of_arm(arm.arm_id), plan.requests, arms.arms[arms.owner_of(arm.arm_id)].prefix_cache
+            ),
+            transforms=plan.transforms,
         )
         for arm in arms.replay_arms
     ]

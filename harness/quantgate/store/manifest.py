@@ -111,10 +111,39 @@ class FidelityWindow(_Strict):
     max_difference: int
 
 
+class PrefixSharing(_Strict):
+    """Prompt tokens that a prefix cache could find, against those that the arm said it found.
+
+    Both are of the same `requests`: those whose cached tokens the arm told, or all that it was sent where it told none.
+    """
+
+    block_tokens: int
+    """Of a KV block; 16 where the arm does not tell."""
+    cache_blocks: int | None
+    """KV blocks that the cache holds; None: not told, the promise is that of an endless one."""
+    enabled: bool | None
+    """Whether prompts share blocks at all; None: not told."""
+    requests: int
+    prompt_tokens: int
+    promised_tokens: int
+    cached_tokens: int | None
+    """None: the arm told it of no request."""
+
+
+class RowsTouched(_Strict):
+    """What one step between the recorded traffic and the plan did to its rows."""
+
+    name: str
+    rows_in: int
+    rows_out: int
+    rows_touched: int
+
+
 class FidelityCertificate(_Strict):
     """Delivered against intended load of one arm; lags are milliseconds from the absolute schedule.
 
-    In a closed loop, as `load` then says, a request is due when its client is free.
+    In a closed loop, as `load` then says, a request is due when its client is free. The last two fields are None in
+    certificates that were written before there were such; they have no say in `valid`.
     """
 
     arm_id: str
@@ -129,6 +158,9 @@ class FidelityCertificate(_Strict):
     driver_cpu_share: float | None
     valid: bool
     reasons: list[str]
+    prefix_sharing: PrefixSharing | None = None
+    """None also where nobody knows the prompts' tokens."""
+    rows_touched: list[RowsTouched] | None = None
 
 
 class Environment(_Strict):

@@ -65,10 +65,12 @@ REQUESTS = _schema(
         _column("output_text", pa.string(), "text"),
         _column("reasoning_text", pa.string(), "text"),
         _column("degraded", pa.string(), "what was cut"),
+        _column("cached_told", pa.bool_(), "truth"),
     ]
 )
 """One row per request. degraded: what admission cut from it so that it could run, in words of quantgate that quote
-nobody; null where it ran as planned."""
+nobody; null where it ran as planned. cached_told: whether the target said how many prompt tokens it found in its cache;
+else they stand as 0."""
 
 STEPS = _schema(
     [
@@ -157,7 +159,7 @@ TABLES: dict[str, pa.Schema] = {
     "judgements": JUDGEMENTS,
 }
 
-ADDED_COLUMNS = {"requests": ("degraded",)}
+ADDED_COLUMNS = {"requests": ("degraded", "cached_told")}
 """Last columns of a table that files of the same schema version may lack, because they were written before: null."""
 
 OPTIONAL_TABLES = frozenset({"server_metrics", "judgements"})

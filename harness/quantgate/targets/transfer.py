@@ -21,7 +21,7 @@ total, spread over the chunks by length of text; or nothing better than counting
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """attempts: requests sent, the first included. prompt_tokens: as the server's usage says.
+    """attempts: requests sent, the first included. prompt_tokens, cached_prompt_tokens: as the server's usage says.
 
     token_ids: of the whole answer, reasoning included; empty where nobody knows them. tokens_per_event: one entry for
     each event that carried text, in order. overhead_ns: the longest time between a chunk's bytes reaching this process
@@ -32,6 +32,7 @@ class Transfer:
     http_status: int | None = None
     error_kind: ErrorKind | None = None
     prompt_tokens: int | None = None
+    cached_prompt_tokens: int | None = None
     completion_tokens: int | None = None
     token_ids: tuple[int, ...] = ()
     tokens_per_event: tuple[int, ...] = ()

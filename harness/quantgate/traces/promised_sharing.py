@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from quantgate.traces.prompt_blocks import PromptBlocks
 from quantgate.traces.record import TraceRecord
 
 
@@ -54,16 +55,21 @@ class SharingCount:
         self._blocks = self._shared_blocks = self._prompt_tokens = self._cached_tokens = 0
 
     def add(self, record: TraceRecord) -> None:
-        if record.prompt_blocks is None or record.prompt_token_count is None:
-            return
+        if record.prompt_blocks is not None and record.prompt_token_count is not None:
+            self.ask(record.prompt_blocks, record.prompt_token_count, record.max_tokens)
+
+    def ask(self, blocks: PromptBlocks, tokens: int, answer_tokens: int) -> int:
+        """Tokens of this prompt that the cache has, which then knows the prompt and its answer."""
         before = self._starts.known
-        starts = self._starts.of(record.prompt_blocks.ids)
-        prompt = _Prompt(starts, record.prompt_blocks.block_tokens, record.prompt_token_count, record.max_tokens)
+        starts = self._starts.of(blocks.ids)
+        prompt = _Prompt(starts, blocks.block_tokens, tokens, answer_tokens)
         self._blocks += len(starts)
         self._shared_blocks += sum(start <= before for start in starts)
         self._prompt_tokens += prompt.tokens
         found = self._cache.found_tokens(prompt) // self._size * self._size
-        self._cached_tokens += min(found, prompt.tokens - 1)
+        cached = min(found, prompt.tokens - 1)
+        self._cached_tokens += cached
+        return cached
 
     def promised(self) -> PromisedSharing:
         """What those that were added promise."""

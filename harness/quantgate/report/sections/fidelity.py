@@ -10,6 +10,7 @@ from quantgate.report.charts.series_style import area_swatch
 from quantgate.report.figures import Figure, LegendEntry, Table
 from quantgate.report.numbers import NOTHING, count, milliseconds, percent
 from quantgate.report.run_view import RunView
+from quantgate.report.shared_prompts import sharing_table
 from quantgate.store.manifest import FidelityCertificate, FidelityWindow
 
 
@@ -18,6 +19,7 @@ class FidelitySection:
     summary: Table
     windows: Table
     charts: list[Figure]
+    sharing: Table | None
     transforms: Table | None
     reasons: list[str]
 
@@ -40,6 +42,7 @@ def fidelity_section(view: RunView) -> FidelitySection | None:
             ],
         ),
         charts=[_chart(certificate, certificate.windows[0]) for certificate in certificates if certificate.windows],
+        sharing=sharing_table(certificates),
         transforms=_transforms(view),
         reasons=[f"{c.arm_id}: {reason}" for c in certificates for reason in c.reasons],
     )

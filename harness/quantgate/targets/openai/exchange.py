@@ -86,6 +86,7 @@ class Exchange:
             http_status=200,
             error_kind=None if self.failure is None else self.failure.kind,
             prompt_tokens=self._reader.usage.prompt_tokens,
+            cached_prompt_tokens=self._reader.usage.cached_prompt_tokens,
             completion_tokens=self._reader.usage.completion_tokens,
             token_ids=token_ids,
             tokens_per_event=per_event,
