@@ -105,6 +105,7 @@ def test_rows_say_what_was_asked_and_what_came() -> None:
         "output_token_ids": [1, 2], "prompt_text": "1 2 3 4", "output_text": "1 2", "reasoning_text": None,
         "counted_by": "engine", "chunks": 2, "first_answer_ns": anchor + 40 * MS, "attempts": 1, "http_status": None,
         "error_kind": None, "client_overhead_ns": None, "degraded": None, "cached_told": True,
+        "read_tokens_per_s": None,
     }  # fmt: skip
     assert 0 <= anchor < 1 * SECOND
 

@@ -312,3 +312,38 @@ def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
         answer.close()
 
     asyncio.run(served(connection, use))
+
+
+@pytest.mark.parametrize("reads_slowly", [False, True])
+def test_what_a_slow_reader_does_not_ask_for_stays_in_the_socket(reads_slowly: bool) -> None:
+    """An answer of 1 MiB: more than one read of a socket brings, less than what is read ahead for others."""
+    pieces = 16
+
+    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(HEAD)
+        for _ in range(pieces):
+            writer.write(chunk(b"x" * (1 << 16)))
+            await writer.drain()
+        writer.write(END)
+        await writer.drain()
+        await reader.read()
+
+    async def use(transport: AiohttpTransport, url: str) -> None:
+        answer = await transport.send("POST", url, {}, b"{}", reads_slowly=reads_slowly)
+        body = answer.body()
+        size = len((await anext(body)).data)
+        content = answer._response.content
+        held = answer._response.connection
+        assert held is not None
+        assert held.transport is not None
+        async with asyncio.timeout(30):
+            while held.transport.is_reading() if reads_slowly else content.total_bytes < pieces << 16:
+                await asyncio.sleep(0.001)
+        assert (content.total_bytes < pieces << 16) == reads_slowly
+        async for received in body:
+            size += len(received.data)
+        assert size == pieces << 16
+        answer.close()
+
+    asyncio.run(served(connection, use))

@@ -38,6 +38,15 @@ def test_an_answer_and_what_is_known_of_its_transfer() -> None:
     assert (row["attempts"], row["http_status"], row["error_kind"], row["client_overhead_ns"]) == (1, 200, None, 0)
 
 
+def test_a_slow_reader_leaves_what_it_has_not_read_in_the_socket() -> None:
+    slow = asked("a", read_tokens_per_s=20.0)
+    replayed = replay(steady((30 * MS, 10 * MS, 20 * MS)), slow, asked("b"))
+    assert [(sent.body["prompt"], sent.reads_slowly) for sent in replayed.generations] == [("a", True), ("b", False)]
+    assert replayed.seen["a"].token_times_ns == [30 * MS, 80 * MS, 130 * MS]
+    told = {row["request_id"]: row["client_overhead_ns"] for row in replayed.table.to_pylist()}
+    assert told == {"a": None, "b": 0}
+
+
 @pytest.mark.parametrize(("details", "cached", "told"), [({"cached_tokens": 3}, 3, True), (None, 0, False)])
 def test_cached_tokens_are_what_the_server_says_or_not_told(
     details: dict[str, int] | None, cached: int, told: bool

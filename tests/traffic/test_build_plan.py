@@ -60,13 +60,15 @@ def test_everything_else_arrives_as_recorded() -> None:
     records = [
         counted("s.1", 0, session_id="s", slo_class="batch"),
         counted("s.2", 4, session_id="s", turn=2, slo_class="batch", think_time_ns=7, tags=("rag",),
-                checker={"kind": "regex", "pattern": "x"}, disconnect_after_tokens=1),
+                checker={"kind": "regex", "pattern": "x"}, disconnect_after_tokens=1,
+                disconnect_after_ns=5, read_tokens_per_s=2.0),
     ]  # fmt: skip
     request = plan(records).requests[1]
     assert (request.scheduled_ns, request.output_tokens, request.slo_class) == (4 * SECOND, 2, "batch")
     assert (request.session_id, request.turn, request.think_time_ns) == ("s", 2, 7)
     assert (request.tags, request.checker) == (("rag",), {"kind": "regex", "pattern": "x"})
     assert request.disconnect_after_tokens == 1
+    assert (request.disconnect_after_ns, request.read_tokens_per_s) == (5, 2.0)
 
 
 def test_forced_lengths_ignore_the_end_of_sequence_and_natural_ones_do_not() -> None:

@@ -26,7 +26,8 @@ def write(path: Path, *rows: dict[str, Any] | str) -> Path:
 def test_every_field_arrives_in_the_record(tmp_path: Path) -> None:
     row = {
         "id": "q1", "offset": 1.000000001, "max_tokens": 7, "class": "batch", "session": "s", "turn": 1,
-        "tags": ["rag"], "disconnect_after": 2, "checker": {"kind": "contains", "texts": ["six"], "match": "any"},
+        "tags": ["rag"], "disconnect_after": 2, "disconnect_after_s": 2.5,
+        "read_tokens_per_s": 8, "checker": {"kind": "contains", "texts": ["six"], "match": "any"},
         "messages": [{"role": "system", "content": "Be short."}, {"role": "user", "content": "How many?"}],
     }  # fmt: skip
     second = {"id": "q2", "offset": 2.5, "max_tokens": 1, "class": "batch", "session": "s", "turn": 2,
@@ -36,6 +37,7 @@ def test_every_field_arrives_in_the_record(tmp_path: Path) -> None:
             request_id="q1", scheduled_ns=1_000_000_001, max_tokens=7, slo_class="batch", session_id="s", turn=1,
             messages=(Message("system", "Be short."), Message("user", "How many?")), tags=("rag",),
             checker={"kind": "contains", "texts": ("six",), "match": "any"}, disconnect_after_tokens=2,
+            disconnect_after_ns=2_500_000_000, read_tokens_per_s=8,
         ),
         TraceRecord(
             request_id="q2", scheduled_ns=2_500_000_000, max_tokens=1, slo_class="batch", session_id="s", turn=2,
@@ -45,6 +47,16 @@ def test_every_field_arrives_in_the_record(tmp_path: Path) -> None:
 
 
 BAD_ROWS = [
+    (
+        {"read_tokens_per_s": 0},
+        "field read_tokens_per_s: expected a number above 0, up to 1e9 (tokens that the client reads per second), "
+        "got 0.",
+    ),
+    (
+        {"disconnect_after_s": -1},
+        "field disconnect_after_s: expected a number above 0, up to 1e9 (seconds after sending in which the client "
+        "leaves), got -1.",
+    ),
     (
         {"max_tokens": "ten"},
         "field max_tokens: expected an integer of at least 1 (output tokens, at most 1e9), got 'ten'.",

@@ -1,4 +1,7 @@
-"""End to end: arrival of the last token at the driver - scheduled, for finished requests."""
+"""End to end: arrival of the last token at the driver - scheduled, for finished requests.
+
+None where its client reads slowly by plan: most of that time would be the client's own.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import pyarrow as pa
 
 from quantgate.metrics.definition import FloatArray, RequestMetric
 from quantgate.metrics.finished_only import milliseconds_of_finished
+from quantgate.metrics.slow_readers import at_the_arms_pace
 
 
 def _compute(requests: pa.Table) -> FloatArray:
-    return milliseconds_of_finished(requests, "scheduled_ns", "last_token_ns")
+    return at_the_arms_pace(milliseconds_of_finished(requests, "scheduled_ns", "last_token_ns"), requests)
 
 
 E2E_MS = RequestMetric("e2e_ms", "End-to-end latency", "ms", "lower", _compute)

@@ -107,9 +107,8 @@ class Driver:
 
     async def _observe(self, request: PlannedRequest, scheduled_ns: int) -> RequestObservation:
         observation = RequestObservation(request, scheduled_ns, sent_ns=self._clock.now_ns())
-        timeout_seconds = None if self._timeout_ns is None else self._timeout_ns / 1e9
         try:
-            async with asyncio.timeout(timeout_seconds) as patience:
+            async with asyncio.timeout(self._patience_s(request)) as patience:
                 observation.end = await self._read_answer(observation)
         except TargetGoneError:
             raise
@@ -123,16 +122,38 @@ class Driver:
         observation.settle()
         return observation
 
+    def _patience_s(self, request: PlannedRequest) -> float | None:
+        """How long the client waits; what it needs to read the answer is no waiting."""
+        if self._timeout_ns is None:
+            return None
+        reading_s = 0.0 if request.read_tokens_per_s is None else request.output_tokens / request.read_tokens_per_s
+        return self._timeout_ns / 1e9 + reading_s
+
     async def _read_answer(self, observation: RequestObservation) -> RequestEnd:
+        """The answer's end, or the client's own, where it leaves by plan."""
+        leaves_after_ns = observation.request.disconnect_after_ns
+        try:
+            async with asyncio.timeout(None if leaves_after_ns is None else leaves_after_ns / 1e9) as stay:
+                return await self._read_events(observation)
+        except TimeoutError:
+            if not stay.expired():
+                raise
+            return RequestEnd("aborted", abort_cause="disconnect")
+
+    async def _read_events(self, observation: RequestObservation) -> RequestEnd:
         request = observation.request
         patience_tokens = request.disconnect_after_tokens or request.output_tokens
         async with aclosing(self._target.submit(request)) as events:
             async for event in events:
-                observation.take(event, self._clock.now_ns())
+                taken_ns = self._clock.now_ns()
+                observation.take(event, taken_ns)
                 if event.end is not None:
                     return event.end
                 if observation.tokens_so_far >= patience_tokens < request.output_tokens:
                     return RequestEnd("aborted", abort_cause="disconnect")
+                if request.read_tokens_per_s is not None:
+                    # Until it has read these it takes no more, so that the target has to wait or to keep the rest.
+                    await self._sleep_until(taken_ns + round(event.tokens / request.read_tokens_per_s * 1e9))
         return observation.end
 
     async def _sleep_until(self, deadline_ns: int) -> None:

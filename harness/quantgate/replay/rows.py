@@ -59,7 +59,8 @@ def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_te
         "attempts": transfer.attempts if transfer else 1,
         "http_status": transfer.http_status if transfer else None,
         "error_kind": transfer.error_kind if transfer else None,
-        "client_overhead_ns": transfer.overhead_ns if transfer else None,
+        # A client that reads slowly by plan hands everything on late.
+        "client_overhead_ns": transfer.overhead_ns if transfer and request.read_tokens_per_s is None else None,
         "arrived_ns": from_origin(engine.arrived_ns) if engine else None,
         "admitted_ns": from_origin(engine.admitted_ns) if engine else None,
         "engine_first_token_ns": from_origin(engine.first_token_ns) if engine else None,
@@ -75,6 +76,7 @@ def _request_row(cell: Cell, seen: RequestObservation, origin_ns: int, decode_te
         "reasoning_text": seen.text(reasoning=True) or None,
         "degraded": end.degraded,
         "cached_told": _cached_told(seen),
+        "read_tokens_per_s": request.read_tokens_per_s,
     }
 
 

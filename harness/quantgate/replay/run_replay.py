@@ -210,4 +210,6 @@ def _lone(request: PlannedRequest, index: int) -> PlannedRequest:
         session_id=None,
         turn=1,
         disconnect_after_tokens=None,
+        disconnect_after_ns=None,
+        read_tokens_per_s=None,
     )

@@ -18,6 +18,7 @@ from quantgate.replay.prefix_sharing import prefix_sharing
 from quantgate.replay.progress import ReplayProgress
 from quantgate.replay.replay_log import CellResult, ReplayLog
 from quantgate.replay.run_replay import ReplayHooks, ReplayOptions, run_replay
+from quantgate.replay.slow_readers import slow_reader_notes
 from quantgate.run.arms import OpenedArms
 from quantgate.run.workload_phase import closed_loop_of, history_of
 from quantgate.server_metrics.recorder import Fetch, ServerMetricsRecorder
@@ -134,7 +135,12 @@ async def _replay(
         notes: dict[str, list[str]] = {
             arm.arm_id: [] if closed_loop is None else [closed_loop.note] for arm in arms.replay_arms
         }
-        for arm_id, note in (*degraded_notes(log.requests()).items(), *metrics.notes().items()):
+        requests = log.requests()
+        for arm_id, note in (
+            *degraded_notes(requests).items(),
+            *slow_reader_notes(requests).items(),
+            *metrics.notes().items(),
+        ):
             notes.setdefault(arm_id, []).append(note)
         return Replayed(log, notes)
 

@@ -66,11 +66,12 @@ REQUESTS = _schema(
         _column("reasoning_text", pa.string(), "text"),
         _column("degraded", pa.string(), "what was cut"),
         _column("cached_told", pa.bool_(), "truth"),
+        _column("read_tokens_per_s", pa.float64(), "tokens per second"),
     ]
 )
 """One row per request. degraded: what admission cut from it so that it could run, in words of quantgate that quote
 nobody; null where it ran as planned. cached_told: whether the target said how many prompt tokens it found in its cache;
-else they stand as 0."""
+else they stand as 0. read_tokens_per_s: how fast its client read by plan; null where it took everything at once."""
 
 STEPS = _schema(
     [
@@ -159,7 +160,7 @@ TABLES: dict[str, pa.Schema] = {
     "judgements": JUDGEMENTS,
 }
 
-ADDED_COLUMNS = {"requests": ("degraded", "cached_told")}
+ADDED_COLUMNS = {"requests": ("degraded", "cached_told", "read_tokens_per_s")}
 """Last columns of a table that files of the same schema version may lack, because they were written before: null."""
 
 OPTIONAL_TABLES = frozenset({"server_metrics", "judgements"})

@@ -52,6 +52,11 @@ class TokenEvent:
     end: RequestEnd | None = None
     transfer: Transfer | None = None
 
+    @property
+    def tokens(self) -> int:
+        """As far as the event itself tells: one where text came without token ids."""
+        return len(self.token_ids) or int(self.text is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class ArmDescription:

@@ -109,6 +109,15 @@ class NativeRow(BaseModel):
     disconnect_after: int | None = Field(
         None, ge=1, description="an integer of at least 1 (output tokens after which the client leaves)"
     )
+    disconnect_after_s: float | None = Field(
+        None,
+        gt=0,
+        le=LONGEST_SECONDS,
+        description="a number above 0, up to 1e9 (seconds after sending in which the client leaves)",
+    )
+    read_tokens_per_s: float | None = Field(
+        None, gt=0, le=MOST_TOKENS, description="a number above 0, up to 1e9 (tokens that the client reads per second)"
+    )
 
     @model_validator(mode="after")
     def _one_prompt_and_a_session_for_turns(self) -> Self:
@@ -170,6 +179,10 @@ class NativeRow(BaseModel):
             checker=None if self.checker is None else self.checker.model_dump(),
             disconnect_after_tokens=self.disconnect_after,
             limit_tokens=self.limit_tokens,
+            disconnect_after_ns=None
+            if self.disconnect_after_s is None
+            else round(self.disconnect_after_s * NANOSECONDS_PER_SECOND),
+            read_tokens_per_s=self.read_tokens_per_s,
         )
 
 

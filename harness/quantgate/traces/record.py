@@ -23,7 +23,8 @@ class TraceRecord:
     synthetic tokens of that number when the plan is made, blocks of equal ids (`prompt_blocks`) with equal ones.
     `max_tokens` is how many tokens the recorded answer had, `limit_tokens` how many the request allowed, where the
     trace tells both. `scheduled_ns` counts from the trace's start. For turn k > 1 of a session the driver schedules the
-    request at the previous answer's finish plus `think_time_ns`.
+    request at the previous answer's finish plus `think_time_ns`. The client leaves after so many tokens, or so long
+    after sending, whichever is first, and reads at `read_tokens_per_s` at most; None: never, and at once.
     """
 
     request_id: str
@@ -41,6 +42,8 @@ class TraceRecord:
     tags: tuple[str, ...] = ()
     checker: dict[str, Any] | None = field(default=None, hash=False)
     disconnect_after_tokens: int | None = None
+    disconnect_after_ns: int | None = None
+    read_tokens_per_s: float | None = None
     limit_tokens: int | None = None
 
     @property

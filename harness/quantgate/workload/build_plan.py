@@ -116,6 +116,8 @@ def _planned(
         tags=record.tags,
         checker=record.checker,
         disconnect_after_tokens=record.disconnect_after_tokens,
+        disconnect_after_ns=record.disconnect_after_ns,
+        read_tokens_per_s=record.read_tokens_per_s,
         block_index=block,
         messages=record.messages,
         prompt_text=record.prompt_text,

@@ -32,6 +32,8 @@ class PlannedRequest:
     tags: tuple[str, ...] = ()
     checker: dict[str, Any] | None = field(default=None, hash=False)
     disconnect_after_tokens: int | None = None
+    disconnect_after_ns: int | None = None
+    read_tokens_per_s: float | None = None
     block_index: int = 0
     messages: tuple[Message, ...] | None = None
     prompt_text: str | None = None
@@ -82,5 +84,8 @@ class ReplayPlan:
             ]  # fmt: skip
             if not r.prompt_token_ids:
                 row.append([[(m.role, m.content) for m in r.messages or ()], r.prompt_text, r.prompt_token_count])
+            if r.disconnect_after_ns is not None or r.read_tokens_per_s is not None:
+                # Only where there is such a client, so that plans without one keep the hashes that they had.
+                row.append({"disconnect_after_ns": r.disconnect_after_ns, "read_tokens_per_s": r.read_tokens_per_s})
             digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
         return digest.hexdigest()

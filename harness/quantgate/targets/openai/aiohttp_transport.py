@@ -23,6 +23,8 @@ from quantgate_engine.clock import Clock
 _KEEP_IDLE_S = 4.0
 # aiohttp stops reading a connection whose reader lags by twice this; a burst of log-probs must not come to that.
 _READ_BUFFER_BYTES = 1 << 20
+# For a client that reads slowly by plan: two of these are about one event of a stream.
+_SLOW_READ_BUFFER_BYTES = 128
 # Above this aiohttp warns of bytes that are written in one go, and takes a file-like object instead.
 _LARGE_BODY_BYTES = 1 << 20
 
@@ -60,13 +62,20 @@ class AiohttpTransport:
             await self._session.close()
             self._session = None
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> AiohttpAnswer:
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, reads_slowly: bool = False
+    ) -> AiohttpAnswer:
         if self._session is None:
             raise RuntimeError("the transport is not open")
         data = io.BytesIO(body) if body is not None and len(body) > _LARGE_BODY_BYTES else body
         with _breakages():
             response = await self._session.request(
-                method, URL(url, encoded=True), headers=headers, data=data, allow_redirects=False
+                method,
+                URL(url, encoded=True),
+                headers=headers,
+                data=data,
+                allow_redirects=False,
+                read_bufsize=_SLOW_READ_BUFFER_BYTES if reads_slowly else _READ_BUFFER_BYTES,
             )
         compression = response.headers.get("Content-Encoding", "identity").strip().lower()
         if compression not in ("", "identity"):

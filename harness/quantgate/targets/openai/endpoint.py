@@ -105,18 +105,21 @@ class Endpoint:
     async def post_bytes(self, path: str, body: Any, most_bytes: int = MOST_BYTES) -> bytes:
         return await self._whole("POST", path, body, most_bytes)
 
-    async def send(self, method: str, path: str, body: Any = None) -> Answer:
-        """The answer as soon as its head is there, whatever its status; the caller closes it."""
+    async def send(self, method: str, path: str, body: Any = None, *, reads_slowly: bool = False) -> Answer:
+        """The answer as soon as its head is there, whatever its status; the caller closes it.
+
+        reads_slowly: as in `Transport.send`.
+        """
         headers = self._headers | ({} if body is None else {"Content-Type": "application/json"})
         data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         try:
-            return await self._transport.send(method, self.url_of(path), headers, data)
+            return await self._transport.send(method, self.url_of(path), headers, data, reads_slowly=reads_slowly)
         except TransportError as error:
             raise broken_connection(self.url_of(path), error) from None
 
-    async def stream(self, path: str, body: Any) -> Answer:
+    async def stream(self, path: str, body: Any, *, reads_slowly: bool = False) -> Answer:
         """As `send` with POST; raises EndpointError unless the status is 200."""
-        answer = await self.send("POST", path, body)
+        answer = await self.send("POST", path, body, reads_slowly=reads_slowly)
         if answer.status == 200:
             return answer
         try:

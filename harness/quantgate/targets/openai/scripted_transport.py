@@ -15,12 +15,13 @@ from quantgate_engine.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """What a client sent. body: parsed; None for a GET."""
+    """What a client sent, and how it reads. body: parsed; None for a GET."""
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: Any
+    reads_slowly: bool = False
 
 
 class ScriptedTransport:
@@ -43,8 +44,10 @@ class ScriptedTransport:
     async def close(self) -> None:
         """Nothing to close."""
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> ScriptedAnswer:
-        request = SentRequest(method, url, dict(headers), None if body is None else json.loads(body))
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, reads_slowly: bool = False
+    ) -> ScriptedAnswer:
+        request = SentRequest(method, url, dict(headers), None if body is None else json.loads(body), reads_slowly)
         self.sent.append(request)
         await self.slots.acquire()
         wire = self._script(request)

@@ -85,11 +85,12 @@ class OpenAITarget:
 
     async def submit(self, request: PlannedRequest) -> AsyncGenerator[TokenEvent, None]:
         body = self._bodies.build(request)
+        reads_slowly = request.read_tokens_per_s is not None
         attempts = 0
         while True:
             attempts += 1
             try:
-                answer = await self._endpoint.stream(body.dialect.path, body.fields)
+                answer = await self._endpoint.stream(body.dialect.path, body.fields, reads_slowly=reads_slowly)
                 break
             except EndpointError as error:
                 await self._liveness.examine(error)

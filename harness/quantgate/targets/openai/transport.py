@@ -67,6 +67,11 @@ class Transport(Protocol):
 
     async def close(self) -> None: ...
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
-        """Returns when the head of the answer is there. Raises TransportError. Never retries, follows no redirect."""
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, reads_slowly: bool = False
+    ) -> Answer:
+        """Returns when the head of the answer is there. Raises TransportError. Never retries, follows no redirect.
+
+        reads_slowly: what is not asked for stays in the socket instead of being read ahead.
+        """
         ...
