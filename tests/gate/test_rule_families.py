@@ -165,6 +165,17 @@ def test_a_planned_disconnect_is_no_failure(run_of: RunOf, arm: Any) -> None:
     assert found.candidate == pytest.approx(1 / 7)
 
 
+@pytest.mark.parametrize(("cause", "n", "met"), [("disconnect", 7, 1.0), ("impatience", 8, 7 / 8)])
+def test_clients_that_gave_up_waiting_found_their_slo_not_met(
+    run_of: RunOf, arm: Any, cause: str, n: int, met: float
+) -> None:
+    pairing = Evidence(run_of(arm("base", "baseline"), arm("other"), requests=8)).pair("base", "other")
+    left = with_columns(pairing, status=["aborted"] + ["finished"] * 7, abort_cause=[cause] + [None] * 7)
+    found = measure(left, "slo_attainment")
+    assert (found.n, found.candidate) == (n, pytest.approx(met))
+    assert measure(left, "failure_rate").candidate == 0
+
+
 def test_the_kinds_of_failures_stand_in_the_reason(run_of: RunOf, arm: Any) -> None:
     pairing = Evidence(run_of(arm("base", "baseline"), arm("other"), requests=8)).pair("base", "other")
     assert measure(pairing, "failure_rate").detail == ""

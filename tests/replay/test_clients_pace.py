@@ -64,7 +64,7 @@ def test_what_a_slow_reader_needs_to_read_is_no_waiting() -> None:
 def test_a_client_leaves_when_its_time_is_over(after_ms: int, tokens: int) -> None:
     leaves = planned("leaves", at_ms=7, output_tokens=4, disconnect_after_ns=after_ms * MS)
     seen = replay(answers(10, 10, 10, 10), leaves, planned("next", at_ms=8, output_tokens=4), slots=1)
-    assert (seen["leaves"].end.status, seen["leaves"].end.abort_cause) == ("aborted", "disconnect")
+    assert (seen["leaves"].end.status, seen["leaves"].end.abort_cause) == ("aborted", "impatience")
     assert (seen["leaves"].ended_ns, len(seen["leaves"].token_ids)) == ((7 + after_ms) * MS, tokens)
     # Its slot is free at once.
     assert seen["next"].token_times_ns[0] == (7 + after_ms + 10) * MS
@@ -84,7 +84,7 @@ def test_whichever_comes_first_decides(after_tokens: int, after_ms: int, ended_m
 def test_a_slow_reader_may_leave_while_it_reads() -> None:
     asked = planned("a", output_tokens=4, read_tokens_per_s=1.0, disconnect_after_ns=500 * MS)
     seen = replay(answers(10, 10, 10, 10), asked)["a"]
-    assert (seen.ended_ns, seen.token_ids, seen.end.abort_cause) == (500 * MS, [1], "disconnect")
+    assert (seen.ended_ns, seen.token_ids, seen.end.abort_cause) == (500 * MS, [1], "impatience")
 
 
 def test_a_targets_own_timeout_is_no_leaving() -> None:
@@ -119,6 +119,18 @@ def test_what_lies_behind_the_first_token_of_a_slow_reader_counts_for_nothing() 
 def test_a_slow_reader_without_an_answer_is_unanswered_like_any_other() -> None:
     table = request_table(request_row("a", status="failed", read_tokens_per_s=9.0))
     assert times_or_endless("tpot_ms", table).tolist() == [math.inf]
+
+
+def test_an_arm_that_clients_give_up_on_does_not_look_better_for_it() -> None:
+    left = {"status": "aborted", "finish_reason": None, "abort_cause": "impatience"}
+    table = request_table(
+        request_row("left", **left),
+        request_row("had enough", **left | {"abort_cause": "disconnect"}),
+        request_row("read slowly", read_tokens_per_s=9.0, **left),
+    )
+    np.testing.assert_array_equal(request_metric("failed")(table), [math.nan] * 3)
+    np.testing.assert_array_equal(request_metric("e2e_ms")(table), [math.inf, math.nan, math.nan])
+    np.testing.assert_array_equal(request_metric("ttft_ms")(table), [11.0] * 3)
 
 
 def test_the_arm_says_how_many_were_read_slowly() -> None:

@@ -1,6 +1,7 @@
 """Failure: 1 where a request failed or was rejected, 0 where it finished; NaN where the client itself cut it short.
 
-A disconnect that the trace asks for is no failure of the arm; an abort for any other cause is one.
+A disconnect that the trace asks for, after tokens or after seconds, is no failure of the arm; an abort for any other
+cause is one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from quantgate.metrics.definition import FloatArray, RequestMetric
 
 def _compute(requests: pa.Table) -> FloatArray:
     finished = is_equal(requests, "status", "finished")
-    left = is_equal(requests, "status", "aborted") & is_equal(requests, "abort_cause", "disconnect")
+    by_plan = is_equal(requests, "abort_cause", "disconnect") | is_equal(requests, "abort_cause", "impatience")
+    left = is_equal(requests, "status", "aborted") & by_plan
     return np.where(left, np.nan, np.where(finished, 0.0, 1.0))
 
 

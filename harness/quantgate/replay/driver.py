@@ -138,7 +138,7 @@ class Driver:
         except TimeoutError:
             if not stay.expired():
                 raise
-            return RequestEnd("aborted", abort_cause="disconnect")
+            return RequestEnd("aborted", abort_cause="impatience")
 
     async def _read_events(self, observation: RequestObservation) -> RequestEnd:
         request = observation.request

@@ -11,13 +11,17 @@ from quantgate.gate.families.failure_kinds import failures_by_kind
 from quantgate.gate.families.paired_binary import MARGIN_UNITS, measure_binary
 from quantgate.gate.families.rule_metric import Measurement, RuleMetric, RuleQuestion
 from quantgate.metrics.failed import FAILED
+from quantgate.metrics.gave_up import gave_up
 from quantgate.metrics.slo_attainment import slo_attainment
 
 
 def _slo_attainment(pairing: Pairing, question: RuleQuestion) -> Measurement:
-    """Right: finished within every limit of the class. Planned disconnects of the client count for neither arm."""
+    """Right: finished within every limit of the class.
+
+    Disconnects after tokens, as planned, count for neither arm; clients that gave up waiting found it not met.
+    """
     pairs = pairing.of_class(question.slo_class)
-    usable = ~np.isnan(FAILED(pairs.baseline)) & ~np.isnan(FAILED(pairs.candidate))
+    usable = np.logical_and(*(~np.isnan(FAILED(arm)) | gave_up(arm) for arm in (pairs.baseline, pairs.candidate)))
     met = [slo_attainment(requests, question.slo_limits)[usable] == 1 for requests in (pairs.baseline, pairs.candidate)]
     return measure_binary(met[0], met[1], pairs.clusters[usable], question)
 
