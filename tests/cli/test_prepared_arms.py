@@ -127,7 +127,9 @@ def test_a_full_disk_ends_a_run_before_its_traffic(
     monkeypatch.setattr("quantgate_engine.quant.export.layer_store.save_tensors", full)
     assert quantgate(monkeypatch, "run", suite, "--schemes", f"fp32,{SCHEME}", "--results", tmp_path / "results") == 3
     told = " ".join(capsys.readouterr().err.split())
-    assert "there is no room on the disk (No space left on device) and finished layers are kept for the next try" in told
+    assert (
+        "there is no room on the disk (No space left on device) and finished layers are kept for the next try" in told
+    )
     assert "set QUANTGATE_CACHE to a folder on another disk" in told
     assert not list((tmp_path / "results").glob("*"))
 

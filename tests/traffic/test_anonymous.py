@@ -143,13 +143,15 @@ def test_times_start_at_zero_and_numbers_stand_for_names() -> None:
 
     source = [
         record("anna", 7.5, session_id="anna's", tags=("rag", "anna"), slo_class="batch", limit_tokens=8),
-        record("bert", 8, slo_class="gold", tags=("code",), disconnect_after_tokens=2),
+        record("bert", 8, slo_class="gold", tags=("code",), disconnect_after_ns=SECOND, read_tokens_per_s=2.5),
         record("carl", 9, session_id="anna's", turn=2, think_time_ns=SECOND, slo_class="batch", tags=("anna", "vip")),
     ]
     written, step = anonymize(source, PromptEncoder(None), 16, keep=["vip"])
     assert written == [
         counted("r1", 0, 9, 4, session_id="s1", tags=("rag", "tag-1"), slo_class="batch", limit_tokens=8),
-        counted("r2", 0.5, 9, 4, slo_class="class-1", tags=("code",), disconnect_after_tokens=2),
+        counted(
+            "r2", 0.5, 9, 4, slo_class="class-1", tags=("code",), disconnect_after_ns=SECOND, read_tokens_per_s=2.5
+        ),
         counted(
             "r3", 1.5, 9, 4, session_id="s1", turn=2, think_time_ns=SECOND, slo_class="batch", tags=("tag-1", "vip")
         ),

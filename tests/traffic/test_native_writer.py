@@ -83,6 +83,8 @@ def records(draw: st.DrawFn) -> TraceRecord:
         tags=tuple(draw(st.lists(texts, max_size=3))),
         checker=draw(st.none() | checkers),
         disconnect_after_tokens=draw(st.none() | counts),
+        disconnect_after_ns=draw(st.none() | st.integers(1_000_000, EXACT_NS)),
+        read_tokens_per_s=draw(st.none() | st.floats(0.001, 1e6)),
         limit_tokens=draw(st.none() | counts),
         **draw(prompts()),
     )
@@ -105,7 +107,7 @@ def test_no_field_of_a_record_stands_aside() -> None:
     assert {field.name for field in fields(TraceRecord)} == {
         "request_id", "scheduled_ns", "max_tokens", "messages", "prompt_text", "prompt_token_ids",
         "prompt_token_count", "prompt_blocks", "slo_class", "session_id", "turn", "think_time_ns", "tags", "checker",
-        "disconnect_after_tokens", "limit_tokens",
+        "disconnect_after_tokens", "disconnect_after_ns", "read_tokens_per_s", "limit_tokens",
     }  # fmt: skip
 
 

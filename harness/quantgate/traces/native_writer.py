@@ -80,6 +80,8 @@ def _fields(record: TraceRecord) -> dict[str, Any]:
         "tags": record.tags,
         "checker": record.checker,
         "disconnect_after": record.disconnect_after_tokens,
+        "disconnect_after_s": None if record.disconnect_after_ns is None else _seconds(record.disconnect_after_ns),
+        "read_tokens_per_s": record.read_tokens_per_s,
     }
 
 

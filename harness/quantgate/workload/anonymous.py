@@ -46,6 +46,8 @@ def anonymize(
                 think_time_ns=record.think_time_ns,
                 tags=tuple(tags.of(name) for name in record.tags),
                 disconnect_after_tokens=record.disconnect_after_tokens,
+                disconnect_after_ns=record.disconnect_after_ns,
+                read_tokens_per_s=record.read_tokens_per_s,
                 limit_tokens=record.limit_tokens,
             ),
         )
