@@ -80,7 +80,10 @@ BAD_ROWS = [
     ),
     ('2023-11-16 18:15:47,"374,4', "line 3: expected a row of CSV on one line, got another text (unexpected end"),
     ("2023-11-16 18:15:47,374", "line 3: expected 3 columns (TIMESTAMP, ContextTokens, GeneratedTokens), got 2."),
-    ("2023-11-16 18:15:47,3\r74,4", "line 3: expected a row of CSV, got one with a carriage return or with more than "),
+    (
+        "2023-11-16 18:15:47,3\r74,4",
+        "line 3, field ContextTokens: expected an integer from 0 to 999999999, got '3\\r74'.",
+    ),
     ("2023-11-16 18:15:45.5,374,4", "line 3: expected a time not before the previous row's; it lies 0.500000 s before"),
 ]
 

@@ -67,7 +67,7 @@ def csv_row(line: SourceLine, source: str, columns: Sequence[str]) -> CsvRow:
 
 def split_cells(text: str, where: str) -> list[str]:
     """The cells of one line. Raises ConfigurationError for quotes that do not close and the like."""
-    if '"' not in text and "\r" not in text:
+    if '"' not in text:
         return text.split(",")
     try:
         return next(csv.reader([text], strict=True))
