@@ -35,10 +35,10 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
+from benchmarks.cpus import set_cpu_aside
+from benchmarks.http_oracle import compare_with_oracle
+from benchmarks.http_transports import CLIENTS
 from benchmarks.output_file import output_file
-from cpus import set_cpu_aside
-from http_oracle import compare_with_oracle
-from http_transports import CLIENTS
 
 from quantgate.replay.precise_timers import precise_loop
 from quantgate.targets.openai.sse import SseDecoder
@@ -79,14 +79,13 @@ def scripted_server(cpu: int | None, slots: int = 1 << 12) -> Iterator[str]:
     """The URL of a server process on that CPU (None: on any), which ends with the block."""
     script = Path(__file__).with_name("scripted_server.py")
     command = [sys.executable, str(script), "--slots", str(slots), *([] if cpu is None else ["--cpu", str(cpu)])]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        if process.stdout is None:
-            raise RuntimeError("the server has no output")
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            if process.stdout is None:
+                raise RuntimeError("the server has no output")
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()
 
 
 async def read_stream(transport: Transport, url: str, load: Load, seen: Seen, index: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from oracle_scripts import KINDS, SERVICE_MS, script_of
+from benchmarks.oracle_scripts import KINDS, SERVICE_MS, script_of
 
 from quantgate.metrics.registry import POOLED_METRICS, REQUEST_METRICS
 from quantgate.metrics.stalls import stalls

@@ -9,6 +9,8 @@ from quantgate.targets.openai.wire_script import DONE, WireAnswer, completion, s
 MS = 1_000_000
 SERVICE_MS = 50
 """Of the requests that queue for one slot."""
+DELIVERY_TOKENS = 4
+"""Of the answers to a load whose delivery is measured."""
 
 
 def _tokens(*chunks: tuple[int, int]) -> WireAnswer:
@@ -49,8 +51,9 @@ _SCRIPTS: dict[str, WireAnswer] = {
     "broken": WireAnswer(((0, b'{"error": {"message": "broken"}}'),), 500),
     "malformed": WireAnswer(((30 * MS, completion("a")), (20 * MS, b"data: {oops\n\n"))),
     "queued": steady((SERVICE_MS * MS,)),
+    "delivery": steady((20 * MS,) + (10 * MS,) * (DELIVERY_TOKENS - 1)),
 }
-KINDS = tuple(kind for kind in _SCRIPTS if kind != "queued")
+KINDS = tuple(kind for kind in _SCRIPTS if kind not in ("queued", "delivery"))
 
 
 def script_of(prompt: str) -> WireAnswer:

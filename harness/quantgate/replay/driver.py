@@ -7,7 +7,7 @@ it is never hidden. In a closed loop the schedule of a request is the moment fro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
 
 from quantgate.replay.closed_loop import ClosedLoop
@@ -18,6 +18,9 @@ from quantgate.workload.plan import PlannedRequest
 from quantgate_engine.clock import Clock
 
 OnEnded = Callable[[RequestObservation], None]
+
+# Tasks are made at least this long before they are due, and those of twice this time together.
+_AHEAD_NS = 50_000_000
 
 
 class Driver:
@@ -53,10 +56,13 @@ class Driver:
         (after closing the open requests) where the target itself is gone.
         """
         deaths: tuple[BaseException, ...] = ()
+        chains = sessions(requests)
         try:
             async with asyncio.TaskGroup() as tasks:
-                for sending in self._senders(sessions(requests), anchor_ns, closed_loop):
-                    tasks.create_task(sending)
+                if closed_loop is None:
+                    await self._begin_on_schedule(tasks, chains, anchor_ns)
+                else:
+                    self._begin_clients(tasks, chains, anchor_ns, closed_loop)
         except* TargetGoneError as gone:
             deaths = gone.exceptions
         if deaths:
@@ -64,18 +70,32 @@ class Driver:
             # before 3.11.4 wraps whatever such a clause raises into a group again.
             raise deaths[0]
 
-    def _senders(
-        self, chains: list[list[PlannedRequest]], anchor_ns: int, closed_loop: ClosedLoop | None
-    ) -> Iterator[Coroutine[None, None, object]]:
-        """What is to run side by side: every session and lone request by itself, or every client."""
-        if closed_loop is None:
-            for turns in chains:
-                yield self._replay_session(turns, anchor_ns + turns[0].scheduled_ns)
-        elif chains:
+    async def _begin_on_schedule(
+        self, tasks: asyncio.TaskGroup, chains: list[list[PlannedRequest]], anchor_ns: int
+    ) -> None:
+        """Gives every session and lone request a task of its own, shortly before its first turn is due.
+
+        Not all at once: to set up the tasks of a long plan takes longer than its first requests can wait, and every
+        timer that is pending makes the others dearer.
+        """
+        for turns in sorted(chains, key=lambda turns: turns[0].scheduled_ns):
+            due_ns = anchor_ns + turns[0].scheduled_ns
+            if due_ns - self._clock.now_ns() > 2 * _AHEAD_NS:
+                await self._sleep_until(due_ns - _AHEAD_NS)
+            tasks.create_task(self._replay_session(turns, due_ns))
+
+    def _begin_clients(
+        self,
+        tasks: asyncio.TaskGroup,
+        chains: list[list[PlannedRequest]],
+        anchor_ns: int,
+        closed_loop: ClosedLoop,
+    ) -> None:
+        if chains:
             start_ns = anchor_ns + min(turns[0].scheduled_ns for turns in chains)
             waiting = iter(chains)
             for _ in range(closed_loop.clients):
-                yield self._serve_client(waiting, start_ns, closed_loop.think_ns)
+                tasks.create_task(self._serve_client(waiting, start_ns, closed_loop.think_ns))
 
     async def _serve_client(self, waiting: Iterator[list[PlannedRequest]], free_ns: int, think_ns: int) -> None:
         """Takes from `waiting`, which all clients share, until nothing is left."""

@@ -10,6 +10,7 @@ from itertools import groupby
 from quantgate.replay.arms import ReplayArm
 from quantgate.replay.closed_loop import ClosedLoop
 from quantgate.replay.driver import Driver
+from quantgate.replay.garbage import only_new_garbage
 from quantgate.replay.history import History
 from quantgate.replay.hooks import ReplayHooks
 from quantgate.replay.interleave import Cell, interleave, interleave_whole_passes
@@ -135,7 +136,8 @@ class _Replay:
         if self._hooks.before_cell is not None:
             await self._hooks.before_cell(cell)
         async with self._with_last_words(cell.arm_id), self._watched(cell):
-            await self._replay_cell(cell)
+            with only_new_garbage():
+                await self._replay_cell(cell)
         self._report(cell.arm_id)
 
     async def _replay_cell(self, cell: Cell) -> None:
