@@ -21,6 +21,7 @@ import os
 import platform
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +61,16 @@ def plan_of(arrivals: str, rate: float, seconds: float, seed: int) -> ReplayPlan
     return ReplayPlan(tuple(requests), source="delivery", source_sha256="0" * 64, seed=seed)
 
 
-async def replay(plan: ReplayPlan, url: str) -> ReplayLog:
+async def replay(plan: ReplayPlan, url: str, load_processes: int) -> ReplayLog:
     clock, log = MonotonicClock(), ReplayLog()
-    target = OpenAITarget(EndpointSettings(url=url), arm_id="scripted", role="baseline", clock=clock)
+    recipe = partial(OpenAITarget, EndpointSettings(url=url), arm_id="scripted", role="baseline")
     await run_replay(
         plan,
-        [ReplayArm("scripted", "baseline", target)],
+        [ReplayArm("scripted", "baseline", recipe(clock=clock), recipe)],
         log,
         clock=clock,
         origin_ns=clock.now_ns(),
-        options=ReplayOptions(request_timeout_seconds=TIMEOUT_S),
+        options=ReplayOptions(request_timeout_seconds=TIMEOUT_S, load_processes=load_processes),
         hooks=ReplayHooks(on_progress=lambda _: None, thread_cpu_ns=time.thread_time_ns),
     )
     return log
@@ -112,14 +113,16 @@ def _rate(times_ns: Any) -> float:
     return round((len(times_ns) - 1) * 1e9 / float(times_ns.max() - times_ns.min()), 3)
 
 
-def measure(arrivals: str, *, rate: float, seconds: float, seed: int, lag_limit_ms: float) -> dict[str, Any]:
+def measure(
+    arrivals: str, *, rate: float, seconds: float, seed: int, lag_limit_ms: float, load_processes: int = 1
+) -> dict[str, Any]:
     plan = plan_of(arrivals, rate, seconds, seed)
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     server_cpu = set_cpu_aside()
     try:
         with scripted_server(server_cpu) as url, asyncio.Runner(loop_factory=precise_loop) as runner:
             before_s = waited_for_cpu_s()
-            log = runner.run(replay(plan, url))
+            log = runner.run(replay(plan, url, load_processes))
             after_s = waited_for_cpu_s()
     finally:
         if cpus is not None:
@@ -130,6 +133,7 @@ def measure(arrivals: str, *, rate: float, seconds: float, seed: int, lag_limit_
         "seconds": seconds,
         "seed": seed,
         "lag_limit_ms": lag_limit_ms,
+        "load_processes": load_processes,
         "processors": os.cpu_count(),
         "server_has_a_cpu_of_its_own": server_cpu is not None,
         "machine": platform.machine(),
@@ -153,6 +157,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--arrivals", choices=ARRIVALS, default="poisson")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--load-processes", type=int, default=1)
     parser.add_argument("--lag-limit-ms", type=float, default=5.0)
     parser.add_argument("--output", type=output_file)
     arguments = parser.parse_args()
@@ -162,6 +167,7 @@ def main() -> int:
         seconds=arguments.seconds,
         seed=arguments.seed,
         lag_limit_ms=arguments.lag_limit_ms,
+        load_processes=arguments.load_processes,
     )
     text = json.dumps(found, indent=2)
     print(text)

@@ -70,6 +70,12 @@ class WorkloadConfig(_Strict):
     client_think_s: float = Field(
         0.0, ge=0, le=LONGEST_SECONDS, allow_inf_nan=False, description="closed loop: pause of a client after an answer"
     )
+    load_processes: int = Field(
+        1,
+        ge=1,
+        le=256,
+        description="processes that send the traffic to servers, each its part of one schedule",
+    )
     output_lengths: Literal["forced", "natural", "auto"] = Field(
         "forced", description="forced decodes exactly max_tokens; auto does so where every arm can be made to"
     )
@@ -87,6 +93,10 @@ class WorkloadConfig(_Strict):
                 "the clients of a closed loop send when they are free, so that arrivals would change nothing; drop one"
             )
             raise PlacedError((("clients",), message))
+        if self.load_processes > 1 and (self.clients is not None or self.history == "live"):
+            other = "the clients of a closed loop" if self.clients is not None else "live history"
+            message = f"several load processes deal out a schedule, which {other} would change; drop one of the two"
+            raise PlacedError((("load_processes",), message))
         return self
 
 
@@ -147,6 +157,12 @@ class Suite(_Strict):
                     "the key model to the suite",
                 )
             )
+        if bundled and self.workload.load_processes > 1:
+            message = (
+                "load processes send to servers over HTTP, but arm "
+                f"{shown_name(self.arms[bundled[0]].arm_id)} runs on the bundled engine; drop load_processes"
+            )
+            raise PlacedError((("workload", "load_processes"), message))
         if self.device == "one_at_a_time":
             if self.workload.passes % 2:
                 message = (

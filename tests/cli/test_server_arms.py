@@ -198,3 +198,16 @@ def test_bad_flags_and_dead_urls_are_one_sentence(flags, sentence, run, capsys):
     assert sentence in error
     assert "Traceback" not in error
     assert not list(folder.glob("run.json"))
+
+
+def test_several_load_processes_send_what_one_sends(suite, run, capsys):
+    workload = {"trace": "traffic.jsonl", "blocks": 2, "lag_limit_ms": 5000, "load_processes": 2}
+    code, folder = run(str(served_suite(suite, aa=False, workload=workload)))
+    stored = load_run(folder)
+    assert code == 0
+    assert stored.manifest.suite["workload"]["load_processes"] == 2
+    certificates = stored.manifest.fidelity
+    assert {certificate.arm_id for certificate in certificates} == {"fp32", "candidate"}
+    assert all(c.valid and c.requests_delivered == c.requests_intended > 0 for c in certificates)
+    assert set(stored.requests["status"].to_pylist()) == {"finished"}
+    assert set(stored.requests["counted_by"].to_pylist()) == {"ids"}

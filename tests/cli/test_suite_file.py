@@ -58,6 +58,21 @@ def with_transforms(transforms: str) -> str:
             "line 8, field arms.2: an arm may not be called 'a-aa'; that name is the A/A pair's.",
         ),
         (
+            ARMS + "workload: {trace: t, load_processes: 2, clients: 2}\n",
+            "line 6, field workload.load_processes: several load processes deal out a schedule, which the clients of a "
+            "closed loop would change; drop one of the two.",
+        ),
+        (
+            ARMS + "workload: {trace: t, load_processes: 2, history: live}\n",
+            "line 6, field workload.load_processes: several load processes deal out a schedule, which live history "
+            "would change; drop one of the two.",
+        ),
+        (
+            "workload: {trace: t, load_processes: 2}\narms: [{scheme: a, role: baseline}, {scheme: b}]\n",
+            "field workload.load_processes: load processes send to servers over HTTP, but arm a runs on the bundled "
+            "engine; drop load_processes.",
+        ),
+        (
             TRAFFIC + "device: one_at_a_time\narms:\n- {scheme: a, role: baseline}\n- {scheme: b}\n",
             "line 6, field device: the device holds one arm at a time, so that whole passes take turns (A B, B A), but "
             "passes is 1; give an even number.",

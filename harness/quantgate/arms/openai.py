@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from quantgate.arms.config import OpenAIArmConfig
 from quantgate.arms.opened_arm import OpenedArm
 from quantgate.arms.tokenizer import RunTokenizer
@@ -30,18 +32,18 @@ async def open_openai_arm(arm: OpenAIArmConfig, tokenizer: RunTokenizer | None, 
             f"The tokenizer given does not read text as the server of arm {arm.arm_id} at {arm.url} does; give the "
             "one of the model that is served (--tokenizer, or tokenizer in a suite), or none."
         )
-    target = OpenAITarget(
+    recipe = partial(
+        OpenAITarget,
         arm,
         arm_id=arm.arm_id,
         role=arm.role,
-        clock=clock,
         tokenizer=tokenizer,
         capabilities=capabilities,
         scheme=arm.scheme,
     )
     return OpenedArm(
         config=arm,
-        replay=ReplayArm(arm.arm_id, arm.role, target),
+        replay=ReplayArm(arm.arm_id, arm.role, recipe(clock=clock), recipe),
         quality_model=OpenAIModel(arm, capabilities, tokenizer),
         tokenizer=tokenizer,
         max_context_tokens=capabilities.max_context_tokens,

@@ -30,7 +30,7 @@ _ONLY_WITH_SERVERS = frozenset(
         "tokenizer", "api", "key_env", "launch_baseline", "launch_candidate", "one_at_a_time", "log", "log_format",
         "columns", "no_redact", "other_parts", "block_tokens", "history", "output_lengths", "spread_ticks", "window",
         "speed", "thin", "max_prompt_tokens", "max_output_tokens", "clip_policy", "limit", "sample", "arrivals",
-        "rate_cap", "clients", "client_think", "blocks", "passes", "request_timeout", "quality_items",
+        "rate_cap", "clients", "client_think", "load_processes", "blocks", "passes", "request_timeout", "quality_items",
     }
 )  # fmt: skip
 
@@ -98,6 +98,10 @@ def run(
         Literal["auto", "forced", "natural"], typer.Option(help="Who ends an answer.", rich_help_panel=_TRAFFIC)
     ] = "auto",
     traffic: TrafficFlags,
+    load_processes: Annotated[
+        int,
+        typer.Option(min=1, max=256, help="Processes that send it, each a part.", rich_help_panel=_TRAFFIC),
+    ] = 1,
     blocks: Annotated[
         int | None,
         typer.Option(min=1, help="Counterbalanced blocks of a pass; default: 4 at most.", rich_help_panel=_TRAFFIC),
@@ -163,9 +167,15 @@ def run(
                 "passes": passes or (2 if one_at_a_time else 1),
                 "output_lengths": output_lengths,
                 **traffic.load(),
+                "load_processes": load_processes,
                 "request_timeout_s": request_timeout,
             },
-            {"trace": "--log", "request_timeout_s": "--request-timeout", **LOAD_FLAGS},
+            {
+                "trace": "--log",
+                "request_timeout_s": "--request-timeout",
+                "load_processes": "--load-processes",
+                **LOAD_FLAGS,
+            },
         )
         servers = ServerArms(
             baseline=baseline,

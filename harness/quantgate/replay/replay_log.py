@@ -17,7 +17,8 @@ class CellResult:
     anchor_ns: when the cell's first request was scheduled, from the run's start.
     plan_start_ns: when the plan schedules that request, so that cells can be laid on the plan's own time line.
     requests_intended: requests that the plan has in this cell; fewer rows than that were cut off.
-    wall_ns, driver_cpu_ns: duration of the cell and CPU time of the driver's thread in it (None: not measured).
+    wall_ns, driver_cpu_ns: duration of the cell and CPU time of the driver's thread in it (None: not measured); with
+        several load processes that of the busiest.
     """
 
     cell: Cell

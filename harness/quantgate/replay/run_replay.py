@@ -14,6 +14,7 @@ from quantgate.replay.garbage import only_new_garbage
 from quantgate.replay.history import History
 from quantgate.replay.hooks import ReplayHooks
 from quantgate.replay.interleave import Cell, interleave, interleave_whole_passes
+from quantgate.replay.load_processes.crew import LoadCrew
 from quantgate.replay.observation import RequestObservation
 from quantgate.replay.progress import ReplayProgress
 from quantgate.replay.replay_log import CellResult, ReplayLog
@@ -34,7 +35,8 @@ class ReplayOptions:
 
     history: makes the later turns of sessions (None: as planned). exclusive: only one arm can be up, so that whole
     passes take turns instead of blocks; each arm's target is started and warmed up for its turn and stopped after it.
-    closed_loop: clients that send each block in place of its schedule.
+    closed_loop: clients that send each block in place of its schedule. load_processes: how many send it; more than one
+    need arms with a recipe, an open loop and recorded history.
     """
 
     passes: int = 1
@@ -43,6 +45,7 @@ class ReplayOptions:
     exclusive: bool = False
     history: History | None = None
     closed_loop: ClosedLoop | None = None
+    load_processes: int = 1
 
 
 async def run_replay(
@@ -84,6 +87,9 @@ class _Replay:
         timeout = options.request_timeout_seconds
         self._timeout_ns = None if timeout is None else round(timeout * 1e9)
         self._history, self._closed_loop = options.history, options.closed_loop
+        self._load_processes = options.load_processes
+        self._recipes = {arm.arm_id: arm.recipe for arm in arms}
+        self._crews: dict[int, LoadCrew] = {}
         self._log, self._clock, self._origin_ns, self._hooks = log, clock, origin_ns, hooks
         self._started_ns = clock.now_ns()
         self._requests_done = 0
@@ -121,6 +127,12 @@ class _Replay:
         target = self._targets[arm_id]
         stack.push_async_callback(target.stop)
         await target.start()
+        recipe = self._recipes[arm_id]
+        if self._load_processes > 1 and recipe is not None:
+            # By target and not by arm, as what is started: the A/A arm has the baseline's.
+            crew = self._crews[id(target)] = LoadCrew(recipe, self._load_processes, self._timeout_ns)
+            stack.push_async_callback(crew.stop)
+            await crew.start()
 
     async def _warm_up(self, arm_id: str) -> None:
         ignored: list[RequestObservation] = []
@@ -150,20 +162,29 @@ class _Replay:
             self._report(cell.arm_id)
 
         plan_start_ns = min(request.scheduled_ns for request in requests)
+        crew = self._crews.get(id(target))
+        if crew is not None:
+            await crew.prepare(requests)
+        driver_cpu_ns = None
         cpu_before_ns = self._thread_cpu_ns()
         anchor_ns = self._clock.now_ns() + _LEAD_NS
         try:
-            driver = Driver(target, self._clock, on_ended, self._timeout_ns, self._history)
-            await driver.replay(requests, anchor_ns - plan_start_ns, self._closed_loop)
+            if crew is not None:
+                driver_cpu_ns = await crew.replay(anchor_ns - plan_start_ns, on_ended)
+            else:
+                driver = Driver(target, self._clock, on_ended, self._timeout_ns, self._history)
+                await driver.replay(requests, anchor_ns - plan_start_ns, self._closed_loop)
         finally:
             cpu_after_ns = self._thread_cpu_ns()
+            if crew is None and cpu_before_ns is not None and cpu_after_ns is not None:
+                driver_cpu_ns = cpu_after_ns - cpu_before_ns
             result = CellResult(
                 cell=cell,
                 anchor_ns=anchor_ns - self._origin_ns,
                 plan_start_ns=plan_start_ns,
                 requests_intended=len(requests),
                 wall_ns=self._clock.now_ns() - anchor_ns,
-                driver_cpu_ns=None if cpu_before_ns is None or cpu_after_ns is None else cpu_after_ns - cpu_before_ns,
+                driver_cpu_ns=driver_cpu_ns,
                 requests=request_table(cell, observations, self._origin_ns, target.decode_text),
                 steps=step_table(cell, target.take_steps(), self._origin_ns),
             )

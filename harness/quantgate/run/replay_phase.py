@@ -118,6 +118,7 @@ async def _replay(
                     exclusive=arms.host.exclusive,
                     history=history,
                     closed_loop=closed_loop,
+                    load_processes=workload.load_processes,
                 ),
                 hooks=ReplayHooks(
                     on_progress=on_progress,
