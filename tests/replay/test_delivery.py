@@ -12,6 +12,7 @@ from tests.replay.plans import MS, answers, steady_plan
 from quantgate.replay.arms import ReplayArm
 from quantgate.replay.driver import Driver
 from quantgate.replay.fidelity import certify
+from quantgate.replay.garbage import only_new_garbage
 from quantgate.replay.observation import RequestObservation
 from quantgate.replay.replay_log import ReplayLog
 from quantgate.replay.run_replay import ReplayHooks, ReplayOptions, run_replay
@@ -112,3 +113,16 @@ def test_the_garbage_collector_leaves_what_was_loaded_before_alone(fails: bool) 
         certified(lambda clock: None, ReplayHooks(on_progress=note))
     assert within[0] > before + 1000
     assert gc.get_freeze_count() <= before
+
+
+def test_what_is_kept_in_the_cell_is_left_alone_too() -> None:
+    counts: list[int] = []
+    with only_new_garbage() as note_kept:
+        counts.append(gc.get_freeze_count())
+        kept = []
+        for _ in range(1000):
+            kept.append([object()])
+            note_kept()
+        counts.append(gc.get_freeze_count())
+    assert counts[1] >= counts[0] + 900
+    assert gc.get_freeze_count() == 0

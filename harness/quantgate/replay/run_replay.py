@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -148,16 +148,17 @@ class _Replay:
         if self._hooks.before_cell is not None:
             await self._hooks.before_cell(cell)
         async with self._with_last_words(cell.arm_id), self._watched(cell):
-            with only_new_garbage():
-                await self._replay_cell(cell)
+            with only_new_garbage() as note_kept:
+                await self._replay_cell(cell, note_kept)
         self._report(cell.arm_id)
 
-    async def _replay_cell(self, cell: Cell) -> None:
+    async def _replay_cell(self, cell: Cell, note_kept: Callable[[], None]) -> None:
         requests, target = self._blocks[cell.block_index], self._targets[cell.arm_id]
         observations: list[RequestObservation] = []
 
         def on_ended(observation: RequestObservation) -> None:
             observations.append(observation)
+            note_kept()
             self._requests_done += 1
             self._report(cell.arm_id)
 
