@@ -11,11 +11,13 @@ from rich.console import Console
 
 from quantgate.cli.trace_anonymize import anonymize_trace_file
 from quantgate.cli.trace_import import import_trace_file, transform_trace_file
+from quantgate.cli.trace_synth import synthesize_trace_file
 
 trace_commands = typer.Typer(name="trace", help="Recorded traffic before it is replayed: look at it, write it.")
 trace_commands.command("import")(import_trace_file)
 trace_commands.command("transform")(transform_trace_file)
 trace_commands.command("anonymize")(anonymize_trace_file)
+trace_commands.command("synth")(synthesize_trace_file)
 
 
 @trace_commands.command()

@@ -22,6 +22,14 @@ class PortableDraws:
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed).random
 
+    def uniform(self) -> float:
+        """From 0 to below 1."""
+        return self._random()
+
+    def below(self, count: int) -> int:
+        """One of 0 to count - 1, all alike but for the rounding of a double."""
+        return min(int(self._random() * count), count - 1)
+
     def exponential(self) -> float:
         """Of mean 1, by von Neumann's comparisons (Various techniques used in connection with random digits, 1951).
 
