@@ -44,16 +44,16 @@ from quantgate.targets.openai.settings import EndpointSettings
 from quantgate.targets.openai.target import OpenAITarget
 from quantgate.workload.plan import PlannedRequest, ReplayPlan
 from quantgate.workload.portable_draws import PortableDraws
-from quantgate.workload.transforms.arrival_processes import PROCESSES
+from quantgate.workload.transforms.arrival_processes import PROCESSES, ProcessName
 from quantgate_engine.clock import MonotonicClock
 
 ARRIVALS = ("poisson", "constant")
 TIMEOUT_S = 30.0
 
 
-def plan_of(arrivals: str, rate: float, seconds: float, seed: int) -> ReplayPlan:
+def plan_of(arrivals: ProcessName, rate: float, seconds: float, seed: int) -> ReplayPlan:
     """`rate` x `seconds` requests of that process; the last one falls where its gaps put it."""
-    starts_s = PROCESSES[arrivals].starts(round(rate * seconds), PortableDraws(str(seed)), rate=rate)  # type: ignore[index]
+    starts_s = PROCESSES[arrivals].starts(round(rate * seconds), PortableDraws(str(seed)), rate=rate)
     requests = (
         PlannedRequest(f"r{index:06d}", round(start_s * 1e9), (), DELIVERY_TOKENS, prompt_text=f"delivery-{index}")
         for index, start_s in enumerate(starts_s)
@@ -114,7 +114,7 @@ def _rate(times_ns: Any) -> float:
 
 
 def measure(
-    arrivals: str, *, rate: float, seconds: float, seed: int, lag_limit_ms: float, load_processes: int = 1
+    arrivals: ProcessName, *, rate: float, seconds: float, seed: int, lag_limit_ms: float, load_processes: int = 1
 ) -> dict[str, Any]:
     plan = plan_of(arrivals, rate, seconds, seed)
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
