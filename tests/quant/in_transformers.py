@@ -48,7 +48,7 @@ def load_in_transformers(folder: Path, *, dequantize: bool) -> Any:
 
 def load_in_engine(folder: Path) -> TorchExecutor:
     """Scheme `stored` of the kernel set `reference`, with activations of float32 in place of 16 bits."""
-    with patch.object(LayerSchemes, "precision", lambda _schemes, device: float32_precision(device)):
+    with patch.object(LayerSchemes, "precision", lambda _schemes, device, kernels: float32_precision(device, kernels)):
         return TorchExecutor.load(resolve_model(str(folder)), None, EngineConfig(kernel_set="reference"))
 
 

@@ -56,7 +56,7 @@ def greedy_answers(
 def test_tokens_are_those_of_the_reference(scheme: str, folder: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a step where the reference's two best tokens are as close as the roundings of 16 bits are."""
     half = Precision(storage=torch.float16, compute=torch.float16)
-    monkeypatch.setitem(SCHEMES, scheme, dataclasses.replace(SCHEMES[scheme], precision=lambda _device: half))
+    monkeypatch.setitem(SCHEMES, scheme, dataclasses.replace(SCHEMES[scheme], precision=lambda _device, _kernels: half))
     expected, _ = greedy_answers(folder, scheme, "reference")
     drawn, executor = greedy_answers(folder, scheme, "triton")
     close, agreed = CLOSE.get(scheme, 0.03), 0

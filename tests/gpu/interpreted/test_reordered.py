@@ -87,7 +87,7 @@ def test_decode_steps_over_them_can_be_recorded(
 ) -> None:
     """Nothing of an order comes from the host, and steps that are replayed give the tokens of weights in order."""
     half = Precision(storage=torch.float16, compute=torch.float16)
-    scheme = dataclasses.replace(SCHEMES[SCHEME], precision=lambda _device: half)
+    scheme = dataclasses.replace(SCHEMES[SCHEME], precision=lambda _device, _kernels: half)
     monkeypatch.setitem(SCHEMES, SCHEME, scheme)
     folder, _ = save_tiny_model(tmp_path, num_hidden_layers=1)
     settings = config(kernel_set="triton", deterministic=deterministic)
