@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,6 +41,23 @@ def test_what_is_no_file_is_refused_and_stays(make: Callable[[Path], None], tmp_
     after = path.lstat()
     assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_the_file_that_the_program_prints_to_is_not_replaced(stream: str, tmp_path: Path) -> None:
+    printed = tmp_path / "printed.txt"
+    script = (
+        "import sys; from pathlib import Path; from quantgate.store.atomic_file import write_text_atomically\n"
+        "from quantgate_engine.errors import ConfigurationError\n"
+        f"print('before', file=sys.{stream}, flush=True)\n"
+        f"try: write_text_atomically(Path('/dev/{stream}'), 'lost')\n"
+        f"except ConfigurationError as error: print(error, file=sys.{stream})\n"
+    )
+    with printed.open("wb") as file:
+        streams = {"stdout": None, "stderr": None, stream: file}
+        subprocess.run([sys.executable, "-c", script], check=True, stdout=streams["stdout"], stderr=streams["stderr"])
+    sentence = f"/dev/{stream} is the file that this program prints to; name another one."
+    assert printed.read_text().splitlines() == ["before", sentence]
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path: Path) -> None:

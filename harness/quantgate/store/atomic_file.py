@@ -24,6 +24,9 @@ _CAUSES = {
     errno.EROFS: "the file system is read-only; choose another folder",
 }
 
+_PRINTED_TO = (1, 2)
+"""The descriptors of standard output and standard error."""
+
 
 def write_error(path: Path, error: OSError) -> RunError:
     """The sentence for a write that failed."""
@@ -33,18 +36,28 @@ def write_error(path: Path, error: OSError) -> RunError:
 
 def require_replaceable(path: Path) -> None:
     """Raises ConfigurationError where something other than a file stands at `path`: a rename would put a file in the
-    place of the device or the pipe itself. Raises RunError where that cannot be looked at.
+    place of the device or the pipe itself. So it does for a file that this process prints to (`/dev/stdout`), which
+    would lose what is printed. Raises RunError where that cannot be looked at.
     """
     try:
-        mode = path.stat().st_mode
+        status = path.stat()
     except FileNotFoundError:
         return
     except OSError as error:
         raise write_error(path, error) from error
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(status.st_mode):
         raise ConfigurationError(f"{path} is a folder where a file is to be written; move it or name another file.")
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(status.st_mode):
         raise ConfigurationError(f"{path} is a device, a pipe or a socket; name a file to write.")
+    if any(_is_open_as(descriptor, status) for descriptor in _PRINTED_TO):
+        raise ConfigurationError(f"{path} is the file that this program prints to; name another one.")
+
+
+def _is_open_as(descriptor: int, status: os.stat_result) -> bool:
+    # A process may run without standard streams.
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(descriptor), status)
+    return False
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

@@ -18,6 +18,15 @@ def without_answer(field: str) -> RowLeftOutError:
     return RowLeftOutError("empty_answer", f"field {field}: expected an answer of at least one token, got 0")
 
 
+def nothing_left(source: str, kinds: Mapping[str, int], first: str, called: str = "rows") -> ConfigurationError:
+    """The error for a file of which every row was left out. first: where the first one is, and why."""
+    counts = ", ".join(f"{kind.replace('_', ' ')}: {count}" for kind, count in sorted(kinds.items()))
+    total = sum(kinds.values())
+    return ConfigurationError(
+        f"{source}: none of its {total} {called} can be replayed ({counts}); the first one, {first}."
+    )
+
+
 class LeftOutRows:
     """The rows of one file that were left out so far, by kind."""
 
@@ -44,8 +53,5 @@ class LeftOutRows:
         """
         total = kept + self._counts.total()
         if total and not kept:
-            kinds = ", ".join(f"{kind.replace('_', ' ')}: {count}" for kind, count in sorted(self._counts.items()))
-            raise ConfigurationError(
-                f"{self._source}: none of its {total} rows can be replayed ({kinds}); the first one, {self._first}."
-            )
+            raise nothing_left(self._source, self._counts, self._first)
         return TransformRecord("read trace", {"left_out": dict(self._counts), **counts}, total, kept, total - kept)

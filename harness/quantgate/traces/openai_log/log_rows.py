@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from quantgate.traces.left_out_rows import nothing_left
 from quantgate.traces.openai_log.log_row import LogRow
 from quantgate.traces.openai_log.sessions import FoundSessions
 from quantgate.traces.record import TraceRecord
@@ -39,11 +40,7 @@ class LogRows:
             return
         if not self.total:
             raise ConfigurationError(f"{source}: expected {called} that can be replayed, got none.")
-        kinds = ", ".join(f"{kind.replace('_', ' ')}: {count}" for kind, count in sorted(self.left_out.items()))
-        raise ConfigurationError(
-            f"{source}: none of its {self.total} {called} can be replayed ({kinds}); the first one, "
-            f"{self.first_left_out}."
-        )
+        raise nothing_left(source, self.left_out, self.first_left_out, called)
 
 
 def step_of(found: LogRows, sessions: FoundSessions, name: str = "read log") -> TransformRecord:
